@@ -1,0 +1,56 @@
+"""Command line: `epigrok COMMAND …`. Each command lives in its own module under `commands/`.
+
+A command module is imported only when it is asked for, so that `epigrok --help` stays instant.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from epigrok import __version__
+from epigrok.errors import UserError
+
+COMMANDS = {
+    "theory": "the solvable linear model: figures, exact delays, validity",
+}
+"""Command name -> one line of help; `commands/<name>.py` has `main(arguments) -> exit code`."""
+
+EXIT_USER_ERROR = 2
+
+
+def help_text() -> str:
+    """What `epigrok --help` prints."""
+    width = max(map(len, COMMANDS)) + 2
+    lines = [f"  {name:<{width}}{summary}" for name, summary in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: epigrok COMMAND [ARGUMENTS]",
+            "",
+            "Watch a model move from memorising to generalising, through its own uncertainty.",
+            "",
+            "commands:",
+            *lines,
+            "",
+            "`epigrok COMMAND --help` explains a command; `epigrok --version` prints the version.",
+        ]
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(help_text())
+        return 0
+    if arguments[0] == "--version":
+        print(f"epigrok {__version__}")
+        return 0
+    name, rest = arguments[0], arguments[1:]
+    try:
+        if name not in COMMANDS:
+            raise UserError(f"no command named {name!r}; there are: {', '.join(COMMANDS)}")
+        exit_code: int = import_module(f"epigrok.commands.{name}").main(rest)
+    except UserError as error:
+        print(f"epigrok: error: {error}", file=sys.stderr)
+        return EXIT_USER_ERROR
+    return exit_code
