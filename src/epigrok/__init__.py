@@ -8,7 +8,14 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_HOME_OF_NAME: dict[str, str] = {}
+_HOME_OF_NAME = {
+    "RunConfig": "epigrok.config",
+    "decompose": "epigrok.uncertainty",
+    "open_run": "epigrok.experiments",
+    "preset": "epigrok.config",
+    "presets": "epigrok.config",
+    "train": "epigrok.experiments",
+}
 
 __all__ = ["__version__", *_HOME_OF_NAME]
 

@@ -11,6 +11,8 @@ from epigrok import __version__
 from epigrok.errors import UserError
 
 COMMANDS = {
+    "train": "train a preset, or resume its run directory",
+    "presets": "list the recipes that are known to work",
     "theory": "the solvable linear model: figures, exact delays, validity",
 }
 """Command name -> one line of help; `commands/<name>.py` has `main(arguments) -> exit code`."""
@@ -53,4 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"epigrok: error: {error}", file=sys.stderr)
         return EXIT_USER_ERROR
+    except BrokenPipeError:
+        # The reader of our output (head, less) has seen enough.
+        sys.stdout = None
+        return 0
     return exit_code

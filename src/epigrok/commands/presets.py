@@ -1,0 +1,21 @@
+"""`epigrok presets`: the recipes that are known to work."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from epigrok.commands.arguments import parse
+from epigrok.config.presets import PRESETS
+
+
+@dataclass(frozen=True)
+class PresetsArguments:
+    """List the shipped presets."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print a line for each preset."""
+    parse(PresetsArguments, "presets", arguments)
+    for name, make in PRESETS.items():
+        summary = (make.__doc__ or "").strip().splitlines()[0]
+        print(f"{name:<14}{summary}")
+    return 0

@@ -1,0 +1,70 @@
+"""`epigrok train PRESET`: train a run, or go on with it."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from epigrok.commands.arguments import parse, preset_and_rest
+from epigrok.config import RunConfig, departures_from_recipe, preset, run_id
+from epigrok.experiments import DivergedError, Run, TrainOptions, train
+from epigrok.experiments.progress import reporter_for_terminal
+from epigrok.experiments.run_directory import RunDirectory
+
+EXIT_FAILED = 1
+EXIT_STOPPED = 130
+"""As a shell reports a program ended by Ctrl-C: the run is not finished."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainArguments:
+    """Train a preset, with any of its fields changed; on an existing run directory, resume."""
+
+    out: Path | None = None
+    """Run directory; by default runs/PRESET-RUNID."""
+    options: Annotated[TrainOptions, tyro.conf.arg(name="")] = field(default_factory=TrainOptions)
+    config: Annotated[RunConfig, tyro.conf.arg(name="")]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Train until done, stopped or failed."""
+    name, rest = preset_and_rest("train", arguments)
+    parsed = parse(
+        TrainArguments, f"train {name}", rest, default=TrainArguments(config=preset(name))
+    )
+    config, options = parsed.config, parsed.options
+    out = parsed.out or Path("runs") / f"{name}-{run_id(config)}"
+    if departures := departures_from_recipe(config):
+        print(f"note: {', '.join(departures)}; the {name} recipe is only known to work whole")
+    if RunDirectory(out).is_done:
+        train(config, out, options)
+        print(f"{out} is finished; nothing to do")
+        return 0
+    print(f"run directory: {out}", flush=True)
+    reporter = reporter_for_terminal(config.num_steps, RunDirectory(out).status().get("step", 0))
+    try:
+        run = train(config, out, options, reporter)
+    except DivergedError as error:
+        print(f"epigrok: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    return _conclude(run, rest)
+
+
+def _conclude(run: Run, rest: Sequence[str]) -> int:
+    step = run.directory.status()["step"]
+    if not run.is_done:
+        command = shlex.join(["epigrok", "train", run.config.preset, *rest])
+        print(f"stopped at step {step}, saved; to resume, run again: {command}")
+        return EXIT_STOPPED
+    last = [row for row in run.metrics() if row["step"] == step]
+    for row in last:
+        print(
+            f"{row['split']:<10} {row['posterior']:<12} accuracy {row['accuracy_final']:.4f}"
+            f"  nll {row['nll_final']:.4f}  ece {row['ece_final']:.4f}"
+        )
+    print(f"done; metrics in {run.directory.table('metrics')}")
+    return 0

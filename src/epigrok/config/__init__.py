@@ -1,0 +1,39 @@
+"""What a run is: frozen dataclasses, presets, overrides, JSON and run id. Imports no torch."""
+
+from epigrok.config.learning import (
+    AdamWConfig,
+    MLPConfig,
+    ModelConfig,
+    MuonConfig,
+    OptimiserConfig,
+    ScheduleConfig,
+    TransformerConfig,
+)
+from epigrok.config.presets import departures_from_recipe, preset, presets
+from epigrok.config.run import EvaluationConfig, RunConfig
+from epigrok.config.serialisation import differing_fields, flatten, from_json, run_id, to_json
+from epigrok.config.task import ClassicTask, OneParameterTask, TaskConfig, TwoParameterTask
+
+__all__ = [
+    "AdamWConfig",
+    "ClassicTask",
+    "EvaluationConfig",
+    "MLPConfig",
+    "ModelConfig",
+    "MuonConfig",
+    "OneParameterTask",
+    "OptimiserConfig",
+    "RunConfig",
+    "ScheduleConfig",
+    "TaskConfig",
+    "TransformerConfig",
+    "TwoParameterTask",
+    "departures_from_recipe",
+    "differing_fields",
+    "flatten",
+    "from_json",
+    "preset",
+    "presets",
+    "run_id",
+    "to_json",
+]

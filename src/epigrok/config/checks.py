@@ -1,0 +1,32 @@
+"""Checks that configuration sections share; each failure is one sentence with the value in it."""
+
+from epigrok.errors import UserError
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise a user's error with `message` unless `condition` holds."""
+    if not condition:
+        raise UserError(message)
+
+
+def require_prime(modulus: int) -> None:
+    """Refuse a modulus that is not prime: arithmetic mod p needs inverses."""
+    is_prime = modulus >= 2 and all(modulus % k for k in range(2, int(modulus**0.5) + 1))
+    require(is_prime, f"the modulus must be prime, {modulus} is not")
+
+
+def require_fraction(name: str, value: float) -> None:
+    """Refuse a fraction outside the open interval (0, 1)."""
+    require(0.0 < value < 1.0, f"{name} must lie strictly between 0 and 1, got {value}")
+
+
+def require_positive(**values: float) -> None:
+    """Refuse any named value that is not above zero."""
+    for name, value in values.items():
+        require(value > 0, f"{name} must be positive, got {value}")
+
+
+def require_non_negative(**values: float) -> None:
+    """Refuse any named value below zero."""
+    for name, value in values.items():
+        require(value >= 0, f"{name} must not be negative, got {value}")

@@ -1,0 +1,114 @@
+"""How it is learnt: the model, the optimiser and the learning-rate schedule."""
+
+from dataclasses import dataclass
+
+from epigrok.config.checks import require, require_non_negative, require_positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig:
+    """Decoder-only transformer: pre-norm, full RoPE, ReLU, no biases, tied embeddings."""
+
+    num_layers: int = 6
+    num_heads: int = 4
+    width: int = 512
+    feedforward_width: int = 2048
+    init_std: float = 0.02
+    """Of every matrix; feed-forward output projections get 1/√(2·num_layers) of it."""
+    embedding_init_std: float = 0.02
+
+    def __post_init__(self) -> None:
+        require_positive(
+            num_layers=self.num_layers,
+            num_heads=self.num_heads,
+            feedforward_width=self.feedforward_width,
+            init_std=self.init_std,
+            embedding_init_std=self.embedding_init_std,
+        )
+        # Rotary encoding turns pairs of channels, so a head needs an even number of them.
+        require(
+            self.width > 0 and self.width % (2 * self.num_heads) == 0,
+            f"width {self.width} must be a multiple of 2 x num_heads = {2 * self.num_heads}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MLPConfig:
+    """Embeds both operands with one table and passes the pair through ReLU layers."""
+
+    embedding_width: int = 128
+    hidden_width: int = 256
+    num_hidden_layers: int = 2
+
+    def __post_init__(self) -> None:
+        require_positive(
+            embedding_width=self.embedding_width,
+            hidden_width=self.hidden_width,
+            num_hidden_layers=self.num_hidden_layers,
+        )
+
+
+ModelConfig = TransformerConfig | MLPConfig
+
+
+def _check_betas(betas: tuple[float, float]) -> None:
+    require(all(0.0 <= beta < 1.0 for beta in betas), f"betas must lie in [0, 1), got {betas}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdamWConfig:
+    """AdamW; weight decay acts on matrices only, never on LayerNorm gains."""
+
+    lr: float = 1.5e-4
+    betas: tuple[float, float] = (0.9, 0.98)
+    eps: float = 1e-8
+    weight_decay: float = 1.0
+    clip_norm: float = 1.0
+    """Global gradient norm at which gradients are scaled down."""
+
+    def __post_init__(self) -> None:
+        require_positive(lr=self.lr, eps=self.eps, clip_norm=self.clip_norm)
+        require_non_negative(weight_decay=self.weight_decay)
+        _check_betas(self.betas)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MuonConfig:
+    """Muon on the matrices of the blocks, AdamW on embeddings and gains."""
+
+    lr: float = 0.04
+    momentum: float = 0.95
+    weight_decay: float = 0.1
+    adamw_lr: float = 5e-3
+    adamw_weight_decay: float = 0.1
+    betas: tuple[float, float] = (0.9, 0.98)
+    eps: float = 1e-8
+    clip_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive(lr=self.lr, adamw_lr=self.adamw_lr, eps=self.eps, clip_norm=self.clip_norm)
+        require_non_negative(
+            weight_decay=self.weight_decay,
+            adamw_weight_decay=self.adamw_weight_decay,
+            momentum=self.momentum,
+        )
+        _check_betas(self.betas)
+
+
+OptimiserConfig = AdamWConfig | MuonConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleConfig:
+    """Learning rate over the run: linear warm-up, then a cosine to `final_scale` of the peak."""
+
+    warmup_steps: int = 1000
+    initial_scale: float = 0.01
+    final_scale: float = 0.1
+
+    def __post_init__(self) -> None:
+        require_non_negative(
+            warmup_steps=self.warmup_steps,
+            initial_scale=self.initial_scale,
+            final_scale=self.final_scale,
+        )

@@ -1,0 +1,106 @@
+"""Recipes that are known to work as a whole; a variant is `dataclasses.replace` of one."""
+
+from collections.abc import Callable
+
+from epigrok.config.checks import require
+from epigrok.config.learning import (
+    AdamWConfig,
+    MLPConfig,
+    MuonConfig,
+    ScheduleConfig,
+    TransformerConfig,
+)
+from epigrok.config.run import EvaluationConfig, RunConfig
+from epigrok.config.task import ClassicTask, OneParameterTask, TwoParameterTask
+
+
+def classic() -> RunConfig:
+    """Modular addition mod 59 with an MLP: memorises, then groks, in seconds on a CPU."""
+    return RunConfig(
+        preset="classic",
+        task=ClassicTask(modulus=59, operation="add", train_fraction=0.5),
+        model=MLPConfig(embedding_width=128, hidden_width=256, num_hidden_layers=2),
+        optim=AdamWConfig(lr=2e-3, weight_decay=1.0),
+        schedule=ScheduleConfig(warmup_steps=10, final_scale=1.0),
+        evaluation=EvaluationConfig(every=50),
+        num_steps=3000,
+        batch_size=512,
+    )
+
+
+def icl_tiny() -> RunConfig:
+    """In-context z = a·x mod 31 with 0.1 M parameters: groks in about a minute on a CPU core."""
+    return RunConfig(
+        preset="icl-tiny",
+        task=OneParameterTask(),
+        model=TransformerConfig(
+            num_layers=2,
+            num_heads=4,
+            width=64,
+            feedforward_width=256,
+            init_std=0.1,
+            embedding_init_std=0.2,
+        ),
+        optim=MuonConfig(),
+        schedule=ScheduleConfig(warmup_steps=100),
+        evaluation=EvaluationConfig(every=50),
+        num_steps=2500,
+        batch_size=256,
+    )
+
+
+def icl_medium() -> RunConfig:
+    """The paper's task with 3.1 M parameters: the whole picture in minutes on one GPU."""
+    return RunConfig(
+        preset="icl-medium",
+        task=TwoParameterTask(),
+        model=TransformerConfig(num_layers=4, num_heads=4, width=256, feedforward_width=1024),
+        optim=AdamWConfig(lr=5e-4),
+        num_steps=40_000,
+    )
+
+
+def icl_paper() -> RunConfig:
+    """Exactly the paper's MAP setting, at n_task = 64 and training fraction 0.8."""
+    return RunConfig(
+        preset="icl-paper",
+        task=TwoParameterTask(),
+        model=TransformerConfig(),
+        optim=AdamWConfig(),
+    )
+
+
+PRESETS: dict[str, Callable[[], RunConfig]] = {
+    "classic": classic,
+    "icl-tiny": icl_tiny,
+    "icl-medium": icl_medium,
+    "icl-paper": icl_paper,
+}
+
+
+def presets() -> list[str]:
+    """Names of the shipped presets."""
+    return list(PRESETS)
+
+
+def preset(name: str) -> RunConfig:
+    """The preset called `name`."""
+    require(name in PRESETS, f"no preset named {name!r}; there are: {', '.join(PRESETS)}")
+    return PRESETS[name]()
+
+
+def departures_from_recipe(config: RunConfig) -> list[str]:
+    """Settings of the recipe, known to work only together, that `config` has changed."""
+    if config.preset not in PRESETS:
+        return []
+    recipe = PRESETS[config.preset]()
+    pairs = {
+        "batch size": (recipe.batch_size, config.batch_size),
+        "warm-up": (recipe.schedule.warmup_steps, config.schedule.warmup_steps),
+        "weight decay": (recipe.optim.weight_decay, config.optim.weight_decay),
+    }
+    return [
+        f"{name} {actual:g} instead of {expected:g}"
+        for name, (expected, actual) in pairs.items()
+        if actual != expected
+    ]

@@ -1,0 +1,92 @@
+"""`RunConfig` to JSON and back, its run id, and the difference between two configs.
+
+A section that can be one of several kinds carries its class name under `kind`.
+"""
+
+import hashlib
+import json
+from dataclasses import MISSING, fields, is_dataclass
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from epigrok.config.checks import require
+from epigrok.config.run import RunConfig
+
+_LABELS = ("preset",)
+"""Fields that name a run without changing what it computes."""
+
+Json = dict[str, Any]
+
+
+def to_json(config: RunConfig) -> Json:
+    """The complete configuration as plain JSON values."""
+    return {item.name: _encode(getattr(config, item.name)) for item in fields(config)}
+
+
+def from_json(values: Json) -> RunConfig:
+    """The configuration that `to_json` wrote; unknown and missing fields are errors."""
+    config: RunConfig = _decode(RunConfig, values, "config")
+    return config
+
+
+def run_id(config: RunConfig) -> str:
+    """Twelve hexadecimal digits that name what the run computes."""
+    values = {key: value for key, value in to_json(config).items() if key not in _LABELS}
+    text = json.dumps(values, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def differing_fields(recorded: RunConfig, asked: RunConfig) -> list[str]:
+    """One line `field: recorded -> asked` for each field in which two configs differ."""
+    old, new = flatten(to_json(recorded)), flatten(to_json(asked))
+    return [
+        f"{name}: {old.get(name)} -> {new.get(name)}"
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name) and name not in _LABELS
+    ]
+
+
+def flatten(values: Json, prefix: str = "") -> Json:
+    """Nested sections as one level of dotted names: `optim.lr`."""
+    flat: Json = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _encode(value: Any) -> Any:
+    if is_dataclass(value):
+        inner = {item.name: _encode(getattr(value, item.name)) for item in fields(value)}
+        return {"kind": type(value).__name__, **inner}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _decode(kind: Any, value: Any, where: str) -> Any:
+    if isinstance(kind, UnionType) and isinstance(value, dict):
+        options = {option.__name__: option for option in get_args(kind)}
+        name = value.get("kind")
+        require(name in options, f"{where}: kind {name!r} is not one of {', '.join(options)}")
+        return _decode(options[name], value, where)
+    if is_dataclass(kind):
+        require(isinstance(value, dict), f"{where}: expected a section, got {value!r}")
+        hints = get_type_hints(kind)
+        known = {item.name: item for item in fields(kind)}
+        unknown = value.keys() - known.keys() - {"kind"}
+        require(not unknown, f"{where}: unknown fields {', '.join(sorted(unknown))}")
+        missing = [
+            name
+            for name, item in known.items()
+            if name not in value and item.default is MISSING and item.default_factory is MISSING
+        ]
+        require(not missing, f"{where}: missing fields {', '.join(missing)}")
+        return kind(  # type: ignore[operator]
+            **{
+                name: _decode(hints[name], value[name], f"{where}.{name}")
+                for name in known
+                if name in value
+            }
+        )
+    return tuple(value) if get_origin(kind) is tuple else value

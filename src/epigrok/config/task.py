@@ -1,0 +1,205 @@
+"""What is learnt: three families of modular arithmetic.
+
+Each section knows its vocabulary, the length of one example in tokens (the last token of an example
+is its answer) and which splits it can be evaluated on.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from epigrok.config.checks import require, require_fraction, require_positive, require_prime
+
+Operation = Literal["add", "subtract", "multiply", "divide", "quadratic"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoParameterTask:
+    """In context: triplets (x, y, z) with z = a·x + b·y mod p; the task (a, b) is never shown."""
+
+    modulus: int = 29
+    """Prime p; tokens, inputs and task coefficients are all residues mod p."""
+    num_base_tasks: int = 64
+    """Base tasks n; there are 4·n training tasks."""
+    construction: Literal["parallelogram", "random"] = "parallelogram"
+    """How the 4·n training tasks arise: by completing each base task, or drawn at random."""
+    num_ood_tasks: int = 256
+    """Unseen tasks for evaluation; all that remain where there are fewer, 0 for none."""
+    train_fraction: float = 0.8
+    """Share of the p² input pairs that training may show."""
+    num_examples: int = 32
+    """Context length: triplets in the window, the last being the query."""
+
+    def __post_init__(self) -> None:
+        require_prime(self.modulus)
+        require_fraction("train_fraction", self.train_fraction)
+        require_positive(num_base_tasks=self.num_base_tasks, num_examples=self.num_examples)
+        existing = self.modulus**2
+        require(
+            self.num_train_tasks <= existing,
+            f"{self.num_train_tasks} training tasks asked for (4 x {self.num_base_tasks}), "
+            f"only {existing} exist for p = {self.modulus}",
+        )
+        require(self.num_ood_tasks >= 0, f"num_ood_tasks is {self.num_ood_tasks}, below zero")
+        require(
+            self.num_ood_tasks == 0 or self.num_train_tasks < existing,
+            f"all {existing} tasks are training tasks, none is left as unseen task; "
+            "set num_ood_tasks to 0 if that is meant",
+        )
+        require(
+            0 < self.num_train_inputs < existing,
+            f"train_fraction {self.train_fraction} leaves {self.num_train_inputs} of {existing} "
+            "inputs for training; both sides need at least one",
+        )
+
+    @property
+    def num_train_tasks(self) -> int:
+        """Training tasks T = 4·n."""
+        return 4 * self.num_base_tasks
+
+    @property
+    def num_train_inputs(self) -> int:
+        """Input pairs that training may show."""
+        return round(self.train_fraction * self.modulus**2)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of tokens, and of classes."""
+        return self.modulus
+
+    @property
+    def example_length(self) -> int:
+        """Tokens of one example: x, y, z."""
+        return 3
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """(tasks seen or not) x (inputs seen or not)."""
+        seen = ("id_train", "id_val")
+        return (*seen, "ood_train", "ood_val") if self.num_ood_tasks else seen
+
+    @property
+    def num_training_points(self) -> int:
+        """Distinct (task, input) cells of the training set."""
+        return self.num_train_tasks * self.num_train_inputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneParameterTask:
+    """In context: pairs (x, z) with z = a·x mod p; (task, input) cells are held out.
+
+    Inputs and tasks are the p - 1 non-zero residues. The query of `id_val` is a held-out cell of a
+    training task, its context comes from training cells; `ood_val` has tasks never trained on.
+    """
+
+    modulus: int = 31
+    num_train_tasks: int = 24
+    num_ood_tasks: int = 6
+    train_fraction: float = 0.7
+    """Share of each training task's inputs that training may show."""
+    num_examples: int = 6
+    """Context length: pairs in the window, the last being the query."""
+    random_labels: bool = False
+    """Control: a random answer for every (task, input) cell, so that nothing can be inferred."""
+
+    def __post_init__(self) -> None:
+        require_prime(self.modulus)
+        require_fraction("train_fraction", self.train_fraction)
+        require_positive(num_train_tasks=self.num_train_tasks, num_examples=self.num_examples)
+        require(self.num_ood_tasks >= 0, f"num_ood_tasks is {self.num_ood_tasks}, below zero")
+        asked = self.num_train_tasks + self.num_ood_tasks
+        require(
+            asked <= self.num_inputs,
+            f"{self.num_train_tasks} training and {self.num_ood_tasks} unseen tasks asked for, "
+            f"only {self.num_inputs} exist for p = {self.modulus}",
+        )
+        require(
+            0 < self.num_train_inputs < self.num_inputs,
+            f"train_fraction {self.train_fraction} leaves {self.num_train_inputs} of "
+            f"{self.num_inputs} inputs for training; both sides need at least one",
+        )
+
+    @property
+    def num_inputs(self) -> int:
+        """Non-zero residues."""
+        return self.modulus - 1
+
+    @property
+    def num_train_inputs(self) -> int:
+        """Training cells of each training task."""
+        return round(self.train_fraction * self.num_inputs)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of tokens, and of classes."""
+        return self.modulus
+
+    @property
+    def example_length(self) -> int:
+        """Tokens of one example: x, z."""
+        return 2
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Seen cells, held-out cells of seen tasks, unseen tasks."""
+        seen = ("id_train", "id_val")
+        return (*seen, "ood_val") if self.num_ood_tasks else seen
+
+    @property
+    def num_training_points(self) -> int:
+        """Distinct (task, input) cells of the training set."""
+        return self.num_train_tasks * self.num_train_inputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassicTask:
+    """One table c = a ∘ b mod p, part of its cells for training: grokking's first setting."""
+
+    modulus: int = 59
+    operation: Operation = "add"
+    """`quadratic` is a² + a·b + b²; `divide` leaves out b = 0."""
+    train_fraction: float = 0.5
+    random_labels: bool = False
+    """Control: shuffle the answers over the whole table, so that nothing can be generalised."""
+
+    def __post_init__(self) -> None:
+        require_prime(self.modulus)
+        require_fraction("train_fraction", self.train_fraction)
+        require(
+            0 < self.num_training_points < self.num_cells,
+            f"train_fraction {self.train_fraction} leaves {self.num_training_points} of "
+            f"{self.num_cells} cells for training; both sides need at least one",
+        )
+
+    @property
+    def num_cells(self) -> int:
+        """Cells of the table."""
+        num_divisors = self.modulus - 1 if self.operation == "divide" else self.modulus
+        return self.modulus * num_divisors
+
+    @property
+    def num_training_points(self) -> int:
+        """Cells that training may show."""
+        return round(self.train_fraction * self.num_cells)
+
+    @property
+    def num_examples(self) -> int:
+        """A row is one cell of the table."""
+        return 1
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of tokens, and of classes."""
+        return self.modulus
+
+    @property
+    def example_length(self) -> int:
+        """Tokens of one example: a, b, c."""
+        return 3
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Seen and unseen cells."""
+        return ("id_train", "id_val")
+
+
+TaskConfig = TwoParameterTask | OneParameterTask | ClassicTask

@@ -1,0 +1,216 @@
+"""A run from its configuration to DONE, stoppable and resumable at any moment."""
+
+import math
+import os
+import socket
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from epigrok.config import RunConfig
+from epigrok.evaluation import EvaluationRow, evaluate, evaluation_sets
+from epigrok.experiments.device import DeviceName, choose_device
+from epigrok.experiments.interruption import StopRequest, stop_on_signal
+from epigrok.experiments.positions import merge_positions, remove_position_shards
+from epigrok.experiments.progress import Reporter, Silent
+from epigrok.experiments.run import Run
+from epigrok.experiments.run_directory import (
+    RunDirectory,
+    forget_rows_after,
+    open_or_create,
+    record_evaluation,
+)
+from epigrok.files import append_json_lines
+from epigrok.posteriors import Point
+from epigrok.tasks import Batch, build_family
+from epigrok.training import StepRecord, TrainState, initial_state, training_steps
+from epigrok.training.checkpoints import ladder_steps, restore_newest, write_checkpoint
+
+SECONDS_BETWEEN_STATUS = 2.0
+
+
+class DivergedError(RuntimeError):
+    """The loss or the weights stopped being finite."""
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """How a run is executed; none of it changes its numbers."""
+
+    device: DeviceName = "auto"
+    checkpoint_seconds: float = 60.0
+    """Time between checkpoints, the most that a crash can cost."""
+    stop_at_step: int | None = None
+    """Pause the run there; a later call goes on."""
+
+
+def train(
+    config: RunConfig,
+    run_dir: Path | str,
+    options: TrainOptions | None = None,
+    reporter: Reporter | None = None,
+) -> Run:
+    """Train, or resume, the run of `config` in `run_dir`; a finished run is returned as it is.
+
+    Args:
+        config: What to learn and how.
+        run_dir: Where results live; made if need be.
+        options: Device, checkpoint interval, early pause.
+        reporter: Told of every bit of progress.
+
+    Returns:
+        The run; `run.is_done` tells whether it took its last step or was stopped before.
+    """
+    options, reporter = options or TrainOptions(), reporter or Silent()
+    device = choose_device(options.device)
+    run = open_or_create(Path(run_dir), config, device)
+    if run.is_done:
+        return Run(run)
+    session = _Session(run, config, options, reporter, device)
+    try:
+        with stop_on_signal() as stop:
+            session.work(stop)
+    finally:
+        reporter.close()
+    return Run(run)
+
+
+class _Session:
+    """One process working on a run."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        config: RunConfig,
+        options: TrainOptions,
+        reporter: Reporter,
+        device: torch.device,
+    ) -> None:
+        self._run, self._config, self._options = run, config, options
+        self._reporter = reporter
+        self._family = build_family(config, run.world(), device)
+        self._sets: dict[str, Batch] = evaluation_sets(config, self._family)
+        self._ladder = ladder_steps(config.num_steps, config.num_ladder_checkpoints)
+        self._state: TrainState = initial_state(config, device)
+        self._is_restored = restore_newest(run.checkpoints, self._state)
+        forget_rows_after(run, self._state.step if self._is_restored else -1)
+        self._first_step = self._state.step
+        self._steps = training_steps(self._state, self._family, config)
+        self._latest: list[EvaluationRow] = []
+        self._started = self._last_checkpoint = self._last_status = time.monotonic()
+        self._seconds_evaluating = 0.0
+        self._last_timing = (0.0, 0.0)
+
+    def work(self, stop: StopRequest) -> None:
+        """Take steps until the run is done or somebody asks to stop."""
+        self._report_status("running", None)
+        if not self._is_restored:
+            self._evaluate(0)
+            self._checkpoint()
+        last_step = min(self._config.num_steps, self._options.stop_at_step or sys.maxsize)
+        while self._state.step < last_step and not stop:
+            self._after_step(next(self._steps))
+        if self._state.step == self._config.num_steps:
+            merge_positions(self._run.path)
+            self._report_status("done", None)
+            self._run.mark_done()
+            remove_position_shards(self._run.path)
+        else:
+            self._checkpoint()
+            self._report_status("stopped", None)
+
+    def _after_step(self, record: StepRecord) -> None:
+        now = time.monotonic()
+        is_last = record.step == self._config.num_steps
+        is_evaluated = is_last or record.step % self._config.evaluation.every == 0
+        is_saved = (
+            is_last
+            or record.step in self._ladder
+            or now - self._last_checkpoint >= self._options.checkpoint_seconds
+        )
+        is_reported = is_last or now - self._last_status >= SECONDS_BETWEEN_STATUS
+        # Reading the loss waits for the device, so it is read only when somebody needs it.
+        if is_evaluated or is_saved or is_reported or record.loss.device.type == "cpu":
+            self._require_finite(record)
+        if is_evaluated:
+            self._evaluate(record.step, record)
+        if is_saved:
+            self._checkpoint()
+        if is_reported or is_evaluated:
+            self._report_status("running", record)
+
+    def _evaluate(self, step: int, record: StepRecord | None = None) -> None:
+        started = time.monotonic()
+        self._latest = evaluate(self._state.model, [Point()], self._sets, num_samples=1)
+        record_evaluation(self._run, step, self._latest)
+        if record is not None:
+            row = {
+                "step": step,
+                "loss": record.loss.item(),
+                "gradient_norm": record.gradient_norm.item(),
+                "learning_rate_scale": record.learning_rate_scale,
+            }
+            append_json_lines(self._run.table("training"), [row])
+        self._seconds_evaluating += time.monotonic() - started
+        self._record_timing(step)
+        self._reporter.evaluated(step, self._latest)
+
+    def _record_timing(self, step: int) -> None:
+        elapsed = time.monotonic() - self._started
+        evaluating, total = self._seconds_evaluating, elapsed
+        row = {
+            "step": step,
+            "seconds_training": (total - evaluating) - self._last_timing[0],
+            "seconds_evaluating": evaluating - self._last_timing[1],
+        }
+        self._last_timing = (total - evaluating, evaluating)
+        append_json_lines(self._run.table("timings"), [row])
+
+    def _checkpoint(self) -> None:
+        if not all(bool(weights.isfinite().all()) for weights in self._state.model.parameters()):
+            raise DivergedError(self._divergence_message("weights", self._state.step))
+        write_checkpoint(self._run.checkpoints, self._state, self._ladder)
+        self._last_checkpoint = time.monotonic()
+
+    def _require_finite(self, record: StepRecord) -> None:
+        if not math.isfinite(record.loss.item()):
+            raise DivergedError(self._divergence_message("loss", record.step))
+
+    def _divergence_message(self, what: str, step: int) -> str:
+        message = (
+            f"the {what} is not finite at step {step}; the last good checkpoint is kept in "
+            f"{self._run.checkpoints}. A lower learning rate or a longer warm-up usually helps."
+        )
+        self._run.write_status(**self._status("failed", None), reason=message)
+        return message
+
+    def _report_status(self, state: str, record: StepRecord | None) -> None:
+        self._last_status = time.monotonic()
+        self._run.write_status(**self._status(state, record))
+        if record is not None:
+            speed = self._steps_per_second()
+            self._reporter.progress(record.step, record.loss.item(), speed)
+
+    def _status(self, state: str, record: StepRecord | None) -> dict[str, object]:
+        return {
+            "state": state,
+            "step": self._state.step,
+            "num_steps": self._config.num_steps,
+            "loss": record.loss.item() if record is not None else None,
+            "accuracy_final": {
+                row.split: row.summary["accuracy_final"]
+                for row in self._latest
+                if row.posterior == self._latest[0].posterior
+            },
+            "steps_per_second": self._steps_per_second(),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "updated": time.time(),
+        }
+
+    def _steps_per_second(self) -> float:
+        elapsed = time.monotonic() - self._started
+        return (self._state.step - self._first_step) / elapsed if elapsed > 0 else 0.0

@@ -1,0 +1,97 @@
+"""Files that are either whole or absent, whenever the process is killed."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from epigrok.errors import UserError
+
+_UNFINISHED = ".unfinished"
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write `path` so that a reader sees the old content or the new, never a part."""
+    data = content.encode() if isinstance(content, str) else content
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}{_UNFINISHED}")
+    with unfinished.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write one JSON document, whole or not at all."""
+    write_file(path, json.dumps(values, indent=2, allow_nan=False) + "\n")
+
+
+def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
+    """Create `path` by letting `fill` write into a directory that then takes its name."""
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}{_UNFINISHED}")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    fill(unfinished)
+    for file in unfinished.iterdir():
+        _flush_to_disk(file)
+    shutil.rmtree(path, ignore_errors=True)
+    unfinished.replace(path)
+    _flush_to_disk(path.parent)
+
+
+def remove_unfinished(directory: Path) -> None:
+    """Clear away what a killed process left half written."""
+    for leftover in directory.glob(f"*{_UNFINISHED}"):
+        if leftover.is_dir():
+            shutil.rmtree(leftover)
+        else:
+            leftover.unlink()
+
+
+def append_json_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Append one JSON object a line; they are on disk when this returns."""
+    with path.open("a") as file:
+        file.writelines(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a JSON-lines file; a last line cut short by a kill is left out."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if _whole(line)]
+
+
+def keep_json_lines(path: Path, is_kept: Callable[[dict[str, Any]], bool]) -> None:
+    """Drop the rows that `is_kept` refuses, leaving the others as they were, byte for byte."""
+    if path.exists():
+        lines = path.read_text().splitlines(keepends=True)
+        write_file(
+            path, "".join(line for line in lines if _whole(line) and is_kept(json.loads(line)))
+        )
+
+
+def make_writable_directory(path: Path) -> None:
+    """Create `path` if need be; a place that cannot be written to is the user's mistake."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / f"probe.{os.getpid()}{_UNFINISHED}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UserError(f"cannot write to {path}: {error.strerror}") from error
+
+
+def _whole(line: str) -> bool:
+    return line.endswith("\n")
+
+
+def _flush_to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,88 @@
+"""In-context tasks z = a·x mod p with held-out (task, input) cells: groks on a CPU.
+
+Letters: B rows, T examples of a row, A tasks, N inputs of a task.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from epigrok.config import OneParameterTask
+from epigrok.random_streams import choose_distinct, integers, random_bits, stream_key
+from epigrok.tasks.sequences import Batch, rows_of_examples
+
+
+def sample_one_parameter_world(config: OneParameterTask, task_seed: int) -> dict[str, Tensor]:
+    """Tasks seen and unseen, each task's training and held-out inputs, and the answer table."""
+    p, num_inputs = config.modulus, config.num_inputs
+    tasks = 1 + random_bits(stream_key(task_seed, "tasks"), (num_inputs,)).argsort()
+    shape = (config.num_train_tasks, num_inputs)
+    inputs_AN = 1 + random_bits(stream_key(task_seed, "cells"), shape).argsort(dim=1)
+    residues = torch.arange(p)
+    answers_PP = residues[:, None] * residues % p
+    if config.random_labels:
+        answers_PP = 1 + integers(stream_key(task_seed, "labels"), num_inputs, (p, p))
+    num_seen, num_ood = config.num_train_tasks, config.num_ood_tasks
+    return {
+        "train_tasks": tasks[:num_seen].contiguous(),
+        "ood_tasks": tasks[num_seen : num_seen + num_ood].contiguous(),
+        "train_inputs": inputs_AN[:, : config.num_train_inputs].contiguous(),
+        "val_inputs": inputs_AN[:, config.num_train_inputs :].contiguous(),
+        "ood_inputs": (1 + torch.arange(num_inputs)).repeat(num_ood, 1),
+        "answers": answers_PP,
+    }
+
+
+@dataclass(frozen=True)
+class OneParameterFamily:
+    """Batches and evaluation rows over one sampled world."""
+
+    config: OneParameterTask
+    world: dict[str, Tensor]
+    batch_size: int
+    task_seed: int
+    run_seed: int
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Seen cells, held-out cells of seen tasks, unseen tasks."""
+        return self.config.splits
+
+    def training_batch(self, step: int | Tensor) -> Batch:
+        """A random task per row, with inputs of its own from that task's training cells."""
+        key = stream_key(self.run_seed, "batch-tasks")
+        inputs_AN = self.world["train_inputs"]
+        device = inputs_AN.device
+        index_B = integers(key, len(inputs_AN), (self.batch_size,), step, device)
+        key = stream_key(self.run_seed, "batches")
+        shape = (self.batch_size, self.config.num_examples)
+        chosen_BT = choose_distinct(key, inputs_AN.shape[1], shape, step, device)
+        inputs_BT = inputs_AN[index_B[:, None], chosen_BT]
+        return self._rows(self.world["train_tasks"][index_B], inputs_BT)
+
+    def evaluation_batch(self, split: str, num_rows: int, num_examples: int) -> Batch:
+        """Every task equally often; a row of `id_val` asks only its last, held-out cell."""
+        is_ood = split == "ood_val"
+        tasks_A = self.world["ood_tasks" if is_ood else "train_tasks"]
+        inputs_AN = self.world["ood_inputs" if is_ood else "train_inputs"]
+        rows_per_task = -(-num_rows // len(tasks_A))
+        index_B = torch.arange(len(tasks_A), device=tasks_A.device).repeat(rows_per_task)
+        shape = (len(index_B), self.config.num_examples)
+        key = stream_key(self.task_seed, f"evaluation:{split}")
+        chosen_BT = choose_distinct(key, inputs_AN.shape[1], shape, device=tasks_A.device)
+        inputs_BT = inputs_AN[index_B[:, None], chosen_BT]
+        if split == "id_val":
+            held_out_AN = self.world["val_inputs"]
+            key = stream_key(self.task_seed, "evaluation:query")
+            query_B = integers(key, held_out_AN.shape[1], (len(index_B),), device=tasks_A.device)
+            inputs_BT[:, -1] = held_out_AN[index_B, query_B]
+        # The last examples of the full row: whatever the length, a row asks the same query.
+        batch = self._rows(tasks_A[index_B], inputs_BT[:, shape[1] - num_examples :])
+        if split == "id_val":
+            batch.is_scored_BT[:, :-1] = False
+        return batch
+
+    def _rows(self, tasks_B: Int[Tensor, " B"], inputs_BT: Int[Tensor, "B T"]) -> Batch:
+        return rows_of_examples(inputs_BT, self.world["answers"][tasks_B[:, None], inputs_BT])

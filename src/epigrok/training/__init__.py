@@ -1,0 +1,13 @@
+"""Optimisers, the learning-rate schedule, the step loop and checkpoints."""
+
+from epigrok.training.loop import StepRecord, TrainState, initial_state, mean_loss, training_steps
+from epigrok.training.schedule import learning_rate_scale
+
+__all__ = [
+    "StepRecord",
+    "TrainState",
+    "initial_state",
+    "learning_rate_scale",
+    "mean_loss",
+    "training_steps",
+]

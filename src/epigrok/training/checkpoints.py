@@ -1,0 +1,134 @@
+"""Checkpoints: `step-N/` with weights, what resuming needs, and digests of both.
+
+The newest two can be resumed from; a log-spaced ladder keeps weights alone. Nothing is ever
+unpickled except with `weights_only=True`.
+"""
+
+import hashlib
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from epigrok.errors import UserError
+from epigrok.files import remove_unfinished, write_directory
+from epigrok.training.loop import TrainState
+
+WEIGHTS, RESUME, DIGESTS = "model.safetensors", "resume.pt", "digests.json"
+NUM_RESUMABLE = 2
+LADDER_START = 0.01
+"""Share of the run at which the ladder's second rung stands; the first is step 0."""
+
+
+def ladder_steps(num_steps: int, num_rungs: int) -> list[int]:
+    """Steps whose weights are kept: 0, then log-spaced up to the last."""
+    ratio = (1.0 / LADDER_START) ** (1.0 / max(1, num_rungs - 2))
+    rungs = [round(num_steps * LADDER_START * ratio**k) for k in range(num_rungs - 1)]
+    return sorted({0, *rungs, num_steps})
+
+
+def write_checkpoint(root: Path, state: TrainState, ladder: list[int]) -> None:
+    """Save the state as `root/step-N` and drop what is no longer needed."""
+
+    def fill(directory: Path) -> None:
+        # Parameters may be views into one buffer; a file wants each on its own.
+        weights = {
+            name: tensor.detach().clone().contiguous()
+            for name, tensor in state.model.state_dict().items()
+        }
+        save_file(weights, directory / WEIGHTS)
+        resume = {
+            "step": state.step,
+            "optimisers": [optimiser.state_dict() for optimiser in state.optimisers],
+        }
+        torch.save(resume, directory / RESUME)
+        digests = {name: _digest(directory / name) for name in (WEIGHTS, RESUME)}
+        (directory / DIGESTS).write_text(json.dumps(digests))
+
+    write_directory(checkpoint_path(root, state.step), fill)
+    _prune(root, ladder)
+
+
+def restore_newest(root: Path, state: TrainState) -> bool:
+    """Put the newest intact checkpoint into `state`; False if there is none."""
+    remove_unfinished(root)
+    for step in reversed(_resumable_steps(root)):
+        directory = checkpoint_path(root, step)
+        problem = _problem_with(directory)
+        if problem is None:
+            _restore(directory, state)
+            return True
+        message = f"checkpoint {directory} is damaged ({problem}); falling back to the one before"
+        warnings.warn(message, stacklevel=2)
+    return False
+
+
+def checkpoint_path(root: Path, step: int) -> Path:
+    """Where the checkpoint of `step` lives."""
+    return root / f"step-{step}"
+
+
+def checkpoint_steps(root: Path) -> list[int]:
+    """Steps whose weights are there, in order."""
+    return sorted(_steps_with(root, WEIGHTS))
+
+
+def load_weights(root: Path, step: int) -> dict[str, Tensor]:
+    """The weights of `step`, on the CPU."""
+    steps = checkpoint_steps(root)
+    if step not in steps:
+        raise UserError(f"no checkpoint of step {step} in {root}; there are: {steps}")
+    path = checkpoint_path(root, step) / WEIGHTS
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"cannot read {path}: {error}") from error
+
+
+def _restore(directory: Path, state: TrainState) -> None:
+    state.model.load_state_dict(load_file(directory / WEIGHTS))
+    device = next(state.model.parameters()).device
+    resume = torch.load(directory / RESUME, map_location=device, weights_only=True)
+    for optimiser, saved in zip(state.optimisers, resume["optimisers"], strict=True):
+        optimiser.load_state_dict(saved)
+    state.step = resume["step"]
+
+
+def _problem_with(directory: Path) -> str | None:
+    try:
+        digests = json.loads((directory / DIGESTS).read_text())
+        broken = [name for name in (WEIGHTS, RESUME) if digests[name] != _digest(directory / name)]
+    except (OSError, ValueError, KeyError) as error:
+        return str(error)
+    return f"{', '.join(broken)} changed since it was written" if broken else None
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()
+
+
+def _prune(root: Path, ladder: list[int]) -> None:
+    for step in _resumable_steps(root)[:-NUM_RESUMABLE]:
+        directory = checkpoint_path(root, step)
+        (directory / RESUME).unlink()
+        if step not in ladder:
+            for file in directory.iterdir():
+                file.unlink()
+            directory.rmdir()
+
+
+def _resumable_steps(root: Path) -> list[int]:
+    return sorted(_steps_with(root, RESUME))
+
+
+def _steps_with(root: Path, name: str) -> Iterator[int]:
+    for file in root.glob(f"step-*/{name}"):
+        step = file.parent.name.removeprefix("step-")
+        if step.isdigit():
+            yield int(step)

@@ -1,0 +1,75 @@
+"""One optimiser step per batch; the caller iterates and decides when to log, evaluate and save."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional
+from torch.optim import Optimizer
+
+from epigrok.config import RunConfig
+from epigrok.model import Network, build_model
+from epigrok.tasks import Batch, TaskFamily
+from epigrok.training.optimiser import build_optimisers, set_learning_rates
+from epigrok.training.schedule import learning_rate_scale
+
+
+@dataclass
+class TrainState:
+    """Everything that learning changes; what is not in here is not restored."""
+
+    model: Network
+    optimisers: list[Optimizer]
+    step: int
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """What one update saw. Tensors stay on the device: reading one waits for it."""
+
+    step: int
+    """Updates taken, this one included."""
+    loss: Float[Tensor, ""]
+    gradient_norm: Float[Tensor, ""]
+    learning_rate_scale: float
+
+
+def initial_state(config: RunConfig, device: torch.device | str = "cpu") -> TrainState:
+    """Weights and optimisers before the first update."""
+    model = build_model(config, device)
+    return TrainState(model, build_optimisers(model, config.optim), step=0)
+
+
+def training_steps(
+    state: TrainState, family: TaskFamily, config: RunConfig
+) -> Iterator[StepRecord]:
+    """Take the updates that are left of the run, yielding a record after each."""
+    device = next(state.model.parameters()).device
+    uses_bfloat16 = config.precision == "bfloat16" or (
+        config.precision == "auto" and device.type == "cuda"
+    )
+    while state.step < config.num_steps:
+        scale = learning_rate_scale(state.step, config.schedule, config.num_steps)
+        set_learning_rates(state.optimisers, scale)
+        batch = family.training_batch(state.step)
+        with torch.autocast(device.type, torch.bfloat16, enabled=uses_bfloat16):
+            logits_BTC = state.model(batch.tokens_BL)
+        loss = mean_loss(logits_BTC, batch)
+        state.model.zero_grad(set_to_none=True)
+        loss.backward()
+        gradient_norm = torch.nn.utils.clip_grad_norm_(
+            state.model.parameters(), config.optim.clip_norm
+        )
+        for optimiser in state.optimisers:
+            optimiser.step()
+        state.step += 1
+        yield StepRecord(state.step, loss.detach(), gradient_norm, scale)
+
+
+def mean_loss(logits_BTC: Float[Tensor, "B T C"], batch: Batch) -> Float[Tensor, ""]:
+    """Mean cross-entropy over all answers, in float32 whatever the logits came in."""
+    return functional.cross_entropy(
+        logits_BTC.flatten(end_dim=1).float(), batch.answers_BT.flatten()
+    )

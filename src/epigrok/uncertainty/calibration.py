@@ -1,0 +1,34 @@
+"""Expected calibration error of the most likely class.
+
+Letters: N predictions, T groups of predictions kept apart, M bins.
+"""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+NUM_BINS = 15
+"""Equal-width bins of [0, 1], closed on the left; the last one holds confidence 1.0 too."""
+
+
+def reliability_counts(
+    confidence_NT: Float[Tensor, "N T"],
+    is_correct_NT: Bool[Tensor, "N T"],
+    is_scored_NT: Bool[Tensor, "N T"],
+) -> Float[Tensor, "3 T M"]:
+    """Predictions, correct ones and summed confidence in each bin, per column.
+
+    Counts are whole numbers, held exactly in float64 like the sums beside them.
+    """
+    bin_NT: Int[Tensor, "N T"] = (confidence_NT * NUM_BINS).long().clamp_max(NUM_BINS - 1)
+    values_3NT = torch.stack(
+        [torch.ones_like(confidence_NT), is_correct_NT.double(), confidence_NT]
+    ).where(is_scored_NT, 0.0)
+    counts = confidence_NT.new_zeros(3, confidence_NT.shape[1], NUM_BINS, dtype=torch.float64)
+    return counts.scatter_add(2, bin_NT.T.expand(3, -1, -1), values_3NT.transpose(1, 2))
+
+
+def calibration_error(counts_3M: Float[Tensor, "3 *T M"]) -> Float[Tensor, "*T"]:
+    """Gap between accuracy and mean confidence, averaged over the predictions of all bins."""
+    number, correct, confidence = counts_3M
+    return (correct - confidence).abs().sum(dim=-1) / number.sum(dim=-1)

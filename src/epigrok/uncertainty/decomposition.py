@@ -1,0 +1,154 @@
+r"""Total, aleatoric and epistemic uncertainty of a set of predictions, streamed over samples.
+
+$$ H[\bar p] = \frac1S \sum_s H[p_s] + \frac1S \sum_s \mathrm{KL}(p_s \| \bar p), \quad
+   \bar p = \frac1S \sum_s p_s $$
+
+Entropies are in nats and computed in float64 from log-probabilities. The epistemic part is *not*
+the difference of the two entropies: after grokking it is many orders below them and would drown in
+their rounding. It is a difference of divergences from a reference close to all samples, the first
+sample q, which keeps its relative accuracy and needs one pass:
+
+$$ \frac1S \sum_s \mathrm{KL}(p_s \| \bar p)
+   = \frac1S \sum_s \mathrm{KL}(p_s \| q) - \mathrm{KL}(\bar p \| q) $$
+
+Letters: S samples, N predictions (any shape), C classes.
+"""
+
+from dataclasses import dataclass
+from math import log
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from epigrok.errors import UserError
+
+_SERIES_BELOW = 0.05
+"""|d| under which e^d·d - (e^d - 1) is summed as a series; ten terms leave 1e-17 of it."""
+
+
+@dataclass(frozen=True)
+class EntropyDecomposition:
+    """Uncertainties in nats; `total` is the sum of the other two."""
+
+    total: Float[Tensor, "*N"]
+    aleatoric: Float[Tensor, "*N"]
+    epistemic: Float[Tensor, "*N"]
+    """Plug-in value, between 0 and log(num_samples); biased down for few samples."""
+    num_samples: int
+
+    @property
+    def epistemic_corrected(self) -> Float[Tensor, "*N"]:
+        """Epistemic uncertainty times S/(S-1).
+
+        While the samples differ little the plug-in value is half their scaled variance around
+        their own mean, and so low by the factor (S-1)/S. Where it is large (nats), the correction
+        is too small.
+        """
+        return self.epistemic * (self.num_samples / max(1, self.num_samples - 1))
+
+
+class EntropyStream:
+    """Running decomposition in O(N·C) memory, whatever the number of samples."""
+
+    def __init__(self) -> None:
+        self.num_samples = 0
+
+    def add(self, log_probs_NC: Float[Tensor, "*N C"]) -> None:
+        """Take in the predictions of one more sample, as float64 log-probabilities."""
+        probs_NC = log_probs_NC.exp()
+        # 0·log 0 is 0, although the logarithm is -inf.
+        entropy_N = -torch.where(probs_NC > 0, probs_NC * log_probs_NC, 0.0).sum(dim=-1)
+        if self.num_samples == 0:
+            self._log_reference_NC, self._reference_NC = log_probs_NC, probs_NC
+            self._sum_of_shifts_NC = torch.zeros_like(probs_NC)
+            self._sum_of_divergences_N = torch.zeros_like(entropy_N)
+            self._sum_of_entropies_N = entropy_N
+        else:
+            log_ratio_NC = _log_ratio(log_probs_NC, self._log_reference_NC)
+            self._sum_of_shifts_NC += _shift(probs_NC, self._reference_NC, log_ratio_NC)
+            self._sum_of_divergences_N += _divergence(probs_NC, self._reference_NC, log_ratio_NC)
+            self._sum_of_entropies_N += entropy_N
+        self.num_samples += 1
+
+    def mean_probs(self) -> Float[Tensor, "*N C"]:
+        """Class probabilities of the averaged prediction."""
+        return self._reference_NC + self._sum_of_shifts_NC / self.num_samples
+
+    def decomposition(self) -> EntropyDecomposition:
+        """The uncertainties of the samples taken in so far."""
+        shift_NC = self._sum_of_shifts_NC / self.num_samples
+        mean_NC = self._reference_NC + shift_NC
+        is_near = shift_NC.abs() < 0.5 * self._reference_NC
+        log_ratio_NC = torch.where(
+            is_near,
+            torch.log1p(shift_NC / self._reference_NC),
+            _log_ratio(mean_NC.log(), self._log_reference_NC),
+        )
+        divergence_N = _divergence(mean_NC, self._reference_NC, log_ratio_NC)
+        epistemic_N = self._sum_of_divergences_N / self.num_samples - divergence_N
+        # Between 0 and log S by Jensen; rounding can still step over either end.
+        epistemic_N = epistemic_N.clamp(0.0, log(self.num_samples))
+        aleatoric_N = self._sum_of_entropies_N / self.num_samples
+        return EntropyDecomposition(
+            aleatoric_N + epistemic_N, aleatoric_N, epistemic_N, self.num_samples
+        )
+
+
+def decompose(probs_SNC: Float[Tensor, "S *N C"]) -> EntropyDecomposition:
+    """Decompose the uncertainty of class probabilities under S samples.
+
+    Args:
+        probs_SNC: Class probabilities under each sample, classes last.
+
+    Returns:
+        Uncertainties in nats for each of the N predictions.
+    """
+    probs_SNC = probs_SNC.double()
+    is_valid = (probs_SNC >= 0).all() and torch.isclose(
+        probs_SNC.sum(dim=-1), torch.ones((), dtype=torch.float64, device=probs_SNC.device)
+    ).all()
+    if not is_valid:
+        raise UserError("probabilities must be non-negative and sum to one over the last axis")
+    stream = EntropyStream()
+    for probs_NC in probs_SNC:
+        stream.add(probs_NC.log())
+    return stream.decomposition()
+
+
+def log_probabilities(logits_NC: Float[Tensor, "*N C"]) -> Float[Tensor, "*N C"]:
+    """Float64 log-softmax that stays accurate, relatively, as a prediction becomes certain.
+
+    The usual log(sum of exp) rounds 1 + 1e-20 to 1; summing all classes but the largest and taking
+    log1p keeps the log-probability of a saturated class, -1e-20, to full precision.
+    """
+    shifted_NC = logits_NC.double()
+    shifted_NC = shifted_NC - shifted_NC.amax(dim=-1, keepdim=True)
+    top_N1 = shifted_NC.argmax(dim=-1, keepdim=True)
+    others_N1 = shifted_NC.exp().scatter(-1, top_N1, 0.0).sum(dim=-1, keepdim=True)
+    return shifted_NC - torch.log1p(others_N1)
+
+
+def _log_ratio(log_p: Tensor, log_q: Tensor) -> Tensor:
+    """log(p/q), with 0/0 as 1: classes impossible under both tell nothing."""
+    return torch.where(log_p == log_q, 0.0, log_p - log_q)
+
+
+def _shift(p: Tensor, q: Tensor, log_ratio: Tensor) -> Tensor:
+    """The difference p - q, from their log-ratio where subtraction would cancel."""
+    is_near = log_ratio.abs() < _SERIES_BELOW
+    return torch.where(is_near, q * torch.expm1(torch.where(is_near, log_ratio, 0.0)), p - q)
+
+
+def _divergence(p_NC: Tensor, q_NC: Tensor, log_ratio_NC: Tensor) -> Tensor:
+    """KL(p ‖ q) = Σ p·d - (p - q), d = log(p/q), each term non-negative."""
+    is_near = log_ratio_NC.abs() < _SERIES_BELOW
+    d = torch.where(is_near, log_ratio_NC, 0.0)
+    # e^d·d - (e^d - 1) = Σ_{k≥2} (k-1)/k! d^k, in Horner's order.
+    series = torch.zeros_like(d)
+    factorial = 39916800.0
+    for k in range(11, 1, -1):
+        series = series * d + (k - 1) / factorial
+        factorial /= k
+    far = torch.where(p_NC > 0, p_NC * log_ratio_NC, 0.0) - (p_NC - q_NC)
+    return torch.where(is_near, q_NC * series * d * d, far).sum(dim=-1)
