@@ -2,4 +2,4 @@
 
 from jaxtyping import install_import_hook
 
-install_import_hook("epigrok", "beartype.beartype")
+install_import_hook("epigrok", "run_time_checks.checked")

@@ -11,7 +11,8 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "epigrok"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = [
-    {"errors", "files"},
+    {"errors"},
+    {"files"},
     {"config", "random_streams"},
     {"tasks", "model", "theory", "uncertainty"},
     {"posteriors"},

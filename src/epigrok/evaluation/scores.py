@@ -66,7 +66,7 @@ class Scores:
             self.values_BT["confidence"], self.values_BT["accuracy"] == 1, self.is_scored_BT
         )
 
-    def _columns(self, is_scored_BT: Tensor, axis: int | None) -> Columns:
+    def _columns(self, is_scored_BT: Tensor, axis: int | None) -> dict[str, Tensor]:
         """Means over rows (axis 0) or over everything (None), with their standard error."""
         count = is_scored_BT.sum() if axis is None else is_scored_BT.sum(dim=0)
         columns = {

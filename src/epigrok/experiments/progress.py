@@ -2,7 +2,7 @@
 
 import sys
 import time
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -12,6 +12,7 @@ from epigrok.evaluation import EvaluationRow
 SECONDS_BETWEEN_LINES = 10.0
 
 
+@runtime_checkable
 class Reporter(Protocol):
     """Receives what happens in a run."""
 

@@ -8,7 +8,7 @@ Letters: B rows, L tokens, T answers, C classes, D features.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -25,6 +25,7 @@ Sample = Mapping[str, Tensor]
 """Parameters to replace; the others keep their live value."""
 
 
+@runtime_checkable
 class Posterior(Protocol):
     """A distribution over the weights of a network."""
 

@@ -7,7 +7,7 @@ Letters: B rows, L tokens, T examples (and so answers) of a row.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int
@@ -32,6 +32,7 @@ class Batch:
         )
 
 
+@runtime_checkable
 class TaskFamily(Protocol):
     """What training and evaluation need to know of a task."""
 

@@ -25,6 +25,8 @@ from epigrok.errors import UserError
 
 _SERIES_BELOW = 0.05
 """|d| under which e^d·d - (e^d - 1) is summed as a series; ten terms leave 1e-17 of it."""
+_SMALLEST_LOG = -700.0
+"""Log-probabilities below are zero for every purpose; e^-700 is still a normal float64."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,16 @@ class EntropyStream:
         # 0·log 0 is 0, although the logarithm is -inf.
         entropy_N = -torch.where(probs_NC > 0, probs_NC * log_probs_NC, 0.0).sum(dim=-1)
         if self.num_samples == 0:
-            self._log_reference_NC, self._reference_NC = log_probs_NC, probs_NC
+            # Any positive reference will do, and one that is exactly zero would not.
+            self._log_reference_NC = log_probs_NC.clamp_min(_SMALLEST_LOG)
+            self._reference_NC = self._log_reference_NC.exp()
             self._sum_of_shifts_NC = torch.zeros_like(probs_NC)
             self._sum_of_divergences_N = torch.zeros_like(entropy_N)
-            self._sum_of_entropies_N = entropy_N
-        else:
-            log_ratio_NC = _log_ratio(log_probs_NC, self._log_reference_NC)
-            self._sum_of_shifts_NC += _shift(probs_NC, self._reference_NC, log_ratio_NC)
-            self._sum_of_divergences_N += _divergence(probs_NC, self._reference_NC, log_ratio_NC)
-            self._sum_of_entropies_N += entropy_N
+            self._sum_of_entropies_N = torch.zeros_like(entropy_N)
+        log_ratio_NC = log_probs_NC - self._log_reference_NC
+        self._sum_of_shifts_NC += _shift(probs_NC, self._reference_NC, log_ratio_NC)
+        self._sum_of_divergences_N += _divergence(probs_NC, self._reference_NC, log_ratio_NC)
+        self._sum_of_entropies_N += entropy_N
         self.num_samples += 1
 
     def mean_probs(self) -> Float[Tensor, "*N C"]:
@@ -83,7 +86,7 @@ class EntropyStream:
         log_ratio_NC = torch.where(
             is_near,
             torch.log1p(shift_NC / self._reference_NC),
-            _log_ratio(mean_NC.log(), self._log_reference_NC),
+            mean_NC.log() - self._log_reference_NC,
         )
         divergence_N = _divergence(mean_NC, self._reference_NC, log_ratio_NC)
         epistemic_N = self._sum_of_divergences_N / self.num_samples - divergence_N
@@ -127,11 +130,6 @@ def log_probabilities(logits_NC: Float[Tensor, "*N C"]) -> Float[Tensor, "*N C"]
     top_N1 = shifted_NC.argmax(dim=-1, keepdim=True)
     others_N1 = shifted_NC.exp().scatter(-1, top_N1, 0.0).sum(dim=-1, keepdim=True)
     return shifted_NC - torch.log1p(others_N1)
-
-
-def _log_ratio(log_p: Tensor, log_q: Tensor) -> Tensor:
-    """log(p/q), with 0/0 as 1: classes impossible under both tell nothing."""
-    return torch.where(log_p == log_q, 0.0, log_p - log_q)
 
 
 def _shift(p: Tensor, q: Tensor, log_ratio: Tensor) -> Tensor:

@@ -1,0 +1,112 @@
+"""Every metric against a plain computation, and the corner where confidence is exactly one."""
+
+import math
+
+import pytest
+import torch
+
+from epigrok.config import preset
+from epigrok.evaluation import evaluate, evaluation_sets, score
+from epigrok.model import build_model
+from epigrok.posteriors import Point
+from epigrok.random_streams import integers, normal, stream_key
+from epigrok.tasks import Batch, build_family, sample_world
+from epigrok.uncertainty import calibration_error, reliability_counts
+
+
+def random_batch(num_rows: int, num_answers: int, num_classes: int) -> Batch:
+    answers = integers(stream_key(0, "answers"), num_classes, (num_rows, num_answers))
+    tokens = answers.repeat_interleave(3, dim=1)
+    return Batch(tokens, answers, torch.ones_like(answers, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_a_perfect_predictor_scores_exactly_one(dtype: torch.dtype) -> None:
+    batch = random_batch(1000, 32, 29)
+    logits = 30.0 * torch.nn.functional.one_hot(batch.answers_BT, 29).to(dtype)
+    summary = score([logits], batch).summary()
+    assert summary["accuracy"] == 1.0
+    assert summary["accuracy_final"] == 1.0
+    assert summary["nll"] < 1e-11
+
+
+def test_metrics_equal_plain_computations() -> None:
+    batch = random_batch(300, 4, 7)
+    samples = [2.0 * normal(stream_key(0, "logits"), (300, 4, 7), k) for k in range(5)]
+    scores = score(samples, batch)
+    probs = torch.stack([s.double().softmax(-1) for s in samples]).mean(0)
+    answer = probs.gather(-1, batch.answers_BT[..., None])[..., 0]
+    correct = (probs.argmax(-1) == batch.answers_BT).double()
+    one_hot = torch.nn.functional.one_hot(batch.answers_BT, 7)
+    brier = (probs - one_hot).square().sum(-1)
+    per_length = scores.per_context_length()
+    for name, values in {"accuracy": correct, "nll": -answer.log(), "brier": brier}.items():
+        torch.testing.assert_close(per_length[name], values.mean(0))
+        assert scores.summary()[name] == pytest.approx(values.mean().item())
+        assert scores.summary()[f"{name}_final"] == pytest.approx(values[:, -1].mean().item())
+    entropy = -(probs * probs.log()).sum(-1)
+    assert scores.summary()["total"] == pytest.approx(entropy.mean().item())
+    epistemic = scores.values_BT["epistemic"]
+    row_means = epistemic.mean(1)
+    assert scores.summary()["epistemic_se"] == pytest.approx(
+        (row_means.std() / math.sqrt(300)).item()
+    )
+    torch.testing.assert_close(per_length["epistemic_se"], epistemic.std(0) / math.sqrt(300))
+    assert scores.summary()["epistemic_corrected"] == pytest.approx(epistemic.mean().item() * 5 / 4)
+
+
+def test_calibration_error_equals_a_loop_over_bins() -> None:
+    confidence = torch.rand(2000, 1, generator=torch.Generator().manual_seed(0)).double()
+    correct = torch.rand(2000, 1, generator=torch.Generator().manual_seed(1)) < confidence
+    counts = reliability_counts(confidence, correct, torch.ones_like(correct))
+    expected = 0.0
+    for k in range(15):
+        upper = 1.01 if k == 14 else (k + 1) / 15
+        inside = (confidence >= k / 15) & (confidence < upper)
+        if inside.any():
+            gap = correct[inside].double().mean() - confidence[inside].mean()
+            expected += inside.double().mean().item() * abs(gap.item())
+    assert calibration_error(counts)[0].item() == pytest.approx(expected)
+
+
+def test_confidence_of_exactly_one_falls_into_the_last_bin() -> None:
+    confidence = torch.tensor([[1.0], [1.0], [0.95], [0.95]], dtype=torch.float64)
+    correct = torch.tensor([[True], [False], [True], [True]])
+    counts = reliability_counts(confidence, correct, torch.ones_like(correct))
+    # One bin: accuracy 3/4, mean confidence 0.975.
+    assert calibration_error(counts)[0].item() == pytest.approx(0.225)
+
+
+def test_answers_that_are_not_asked_count_nowhere() -> None:
+    batch = random_batch(50, 3, 5)
+    batch.is_scored_BT[:, :2] = False
+    logits = normal(stream_key(0, "l"), (50, 3, 5))
+    scores = score([logits], batch)
+    only_last = Batch(batch.tokens_BL, batch.answers_BT[:, 2:], batch.is_scored_BT[:, 2:])
+    expected = score([logits[:, 2:]], only_last).summary()
+    assert scores.summary() == pytest.approx(expected)
+    assert scores.per_context_length()["accuracy"][:2].isnan().all()
+
+
+def test_a_confidently_wrong_prediction_has_a_finite_loss() -> None:
+    batch = random_batch(1, 1, 5)
+    logits = torch.zeros(1, 1, 5)
+    logits[0, 0, batch.answers_BT.item()] = -5000.0  # type: ignore[index]
+    assert score([logits], batch).summary()["nll"] == pytest.approx(5000.0 + math.log(4))
+
+
+@pytest.mark.parametrize("name", ["classic", "icl-tiny"])
+def test_two_evaluations_of_the_same_weights_are_identical(name: str) -> None:
+    config = preset(name)
+    model = build_model(config)
+    world = sample_world(config.task, 0)
+    tables = [
+        evaluate(
+            model, [Point()], evaluation_sets(config, build_family(config, world)), num_samples=16
+        )
+        for _ in range(2)
+    ]
+    assert [row.summary for row in tables[0]] == [row.summary for row in tables[1]]
+    assert [row.split for row in tables[0]] == list(config.task.splits)
+    assert all(row.num_samples == 1 for row in tables[0])
+    assert model.training
