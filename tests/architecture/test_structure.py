@@ -23,6 +23,7 @@ LAYERS = [
     {"report"},
     {"commands"},
     {"cli"},
+    {"__main__"},
 ]
 RANK = {package: rank for rank, layer in enumerate(LAYERS) for package in layer}
 LINE_LIMIT = 300

@@ -27,7 +27,12 @@ from epigrok.files import append_json_lines
 from epigrok.posteriors import Point
 from epigrok.tasks import Batch, build_family
 from epigrok.training import StepRecord, TrainState, initial_state, training_steps
-from epigrok.training.checkpoints import ladder_steps, restore_newest, write_checkpoint
+from epigrok.training.checkpoints import (
+    keep_resumable,
+    ladder_steps,
+    restore_newest,
+    write_checkpoint,
+)
 
 SECONDS_BETWEEN_STATUS = 2.0
 
@@ -118,6 +123,7 @@ class _Session:
             self._report_status("done", None)
             self._run.mark_done()
             remove_position_shards(self._run.path)
+            keep_resumable(self._run.checkpoints, self._ladder, 0)
         else:
             self._checkpoint()
             self._report_status("stopped", None)

@@ -51,7 +51,19 @@ def write_checkpoint(root: Path, state: TrainState, ladder: list[int]) -> None:
         (directory / DIGESTS).write_text(json.dumps(digests))
 
     write_directory(checkpoint_path(root, state.step), fill)
-    _prune(root, ladder)
+    keep_resumable(root, ladder, NUM_RESUMABLE)
+
+
+def keep_resumable(root: Path, ladder: list[int], number: int) -> None:
+    """Keep the newest `number` checkpoints to resume from, and the weights on the ladder."""
+    steps = _resumable_steps(root)
+    for step in steps[: len(steps) - number]:
+        directory = checkpoint_path(root, step)
+        (directory / RESUME).unlink()
+        if step not in ladder:
+            for file in directory.iterdir():
+                file.unlink()
+            directory.rmdir()
 
 
 def restore_newest(root: Path, state: TrainState) -> bool:
@@ -111,16 +123,6 @@ def _problem_with(directory: Path) -> str | None:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()
-
-
-def _prune(root: Path, ladder: list[int]) -> None:
-    for step in _resumable_steps(root)[:-NUM_RESUMABLE]:
-        directory = checkpoint_path(root, step)
-        (directory / RESUME).unlink()
-        if step not in ladder:
-            for file in directory.iterdir():
-                file.unlink()
-            directory.rmdir()
 
 
 def _resumable_steps(root: Path) -> list[int]:

@@ -1,0 +1,205 @@
+"""A run that can be stopped at any moment, and whose directory tells the whole story."""
+
+import dataclasses
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import duckdb
+import pytest
+import torch
+
+import epigrok
+from epigrok.config import AdamWConfig, EvaluationConfig, RunConfig, ScheduleConfig, preset
+from epigrok.errors import UserError
+from epigrok.experiments import DivergedError, Run, TrainOptions
+from epigrok.files import read_json_lines
+
+REPEATABLE = ("config.json", "metrics.jsonl", "training.jsonl", "world.safetensors")
+
+
+def tiny(**changes: object) -> RunConfig:
+    base = dataclasses.replace(
+        preset("icl-tiny"),
+        num_steps=40,
+        batch_size=32,
+        schedule=ScheduleConfig(warmup_steps=5),
+        evaluation=EvaluationConfig(every=10, num_rows=48),
+        num_ladder_checkpoints=4,
+    )
+    return dataclasses.replace(base, **changes)  # type: ignore[arg-type]
+
+
+def positions(run: Run) -> list[tuple[object, ...]]:
+    table = f"'{run.path}/positions-*.parquet'"
+    return duckdb.sql(f"select * from {table} order by all").fetchall()
+
+
+def assert_same_results(first: Run, second: Run) -> None:
+    for name in REPEATABLE:
+        assert (first.path / name).read_bytes() == (second.path / name).read_bytes(), name
+    assert positions(first) == positions(second)
+    assert first.checkpoints == second.checkpoints
+    for step in first.checkpoints:
+        ours, theirs = first.model(step).state_dict(), second.model(step).state_dict()
+        assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return epigrok.train(tiny(), tmp_path_factory.mktemp("run"))
+
+
+def test_a_finished_run_has_every_file_and_every_row(finished: Run) -> None:
+    assert finished.is_done
+    rows = finished.metrics()
+    keys = [(row["step"], row["split"], row["posterior"], row["num_samples"]) for row in rows]
+    assert len(set(keys)) == len(keys)
+    assert {row["step"] for row in rows} == {0, 10, 20, 30, 40}
+    assert {row["split"] for row in rows} == {"id_train", "id_val", "ood_val"}
+    training = read_json_lines(finished.path / "training.jsonl")
+    assert [row["step"] for row in training] == [10, 20, 30, 40]
+    # Six context lengths for two splits, the query alone for held-out cells.
+    assert len(positions(finished)) == 5 * (6 + 6 + 1)
+    assert not (finished.path / "positions").exists()
+    assert finished.checkpoints == [0, 4, 40]
+    status = finished.directory.status()
+    assert (status["state"], status["step"]) == ("done", 40)
+    provenance = json.loads((finished.path / "provenance.json").read_text())
+    assert provenance["sessions"][0]["versions"]["torch"] == version("torch")
+    assert not list(finished.path.rglob("resume.pt"))
+
+
+def test_training_a_finished_run_changes_nothing(finished: Run) -> None:
+    before = {path: path.stat().st_mtime_ns for path in finished.path.rglob("*.jsonl")}
+    assert epigrok.train(tiny(), finished.path).is_done
+    assert before == {path: path.stat().st_mtime_ns for path in finished.path.rglob("*.jsonl")}
+
+
+def test_pausing_and_resuming_gives_the_same_run(finished: Run, tmp_path: Path) -> None:
+    for pause in (0, 7, 20, 33):
+        run = epigrok.train(tiny(), tmp_path, TrainOptions(stop_at_step=pause or None))
+        if pause:
+            assert run.directory.status()["step"] == pause
+            assert not run.is_done
+        else:
+            break
+    else:
+        run = epigrok.train(tiny(), tmp_path)
+    assert_same_results(run, finished)
+
+
+def test_how_often_a_run_is_evaluated_leaves_its_weights_alone(
+    finished: Run, tmp_path: Path
+) -> None:
+    often = tiny(evaluation=EvaluationConfig(every=1, num_rows=96))
+    run = epigrok.train(often, tmp_path)
+    ours, theirs = run.model().state_dict(), finished.model().state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_another_configuration_is_refused_with_the_fields_that_differ(finished: Run) -> None:
+    with pytest.raises(UserError, match=r"optim\.lr: 0\.04 -> 0\.02; run_seed: 0 -> 1"):
+        epigrok.train(
+            tiny(run_seed=1, optim=dataclasses.replace(tiny().optim, lr=0.02)), finished.path
+        )
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_last_checkpoint(
+    tmp_path: Path,
+) -> None:
+    config = dataclasses.replace(
+        preset("classic"),
+        num_steps=50,
+        optim=AdamWConfig(lr=1e38),
+        schedule=ScheduleConfig(warmup_steps=0),
+        evaluation=EvaluationConfig(every=10),
+    )
+    with pytest.raises(DivergedError, match="not finite at step"):
+        epigrok.train(config, tmp_path)
+    run = epigrok.open_run(tmp_path)
+    assert run.directory.status()["state"] == "failed"
+    assert all(weights.isfinite().all() for weights in run.model().parameters())
+
+
+def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no config\.json"):
+        epigrok.open_run(tmp_path)
+
+
+def test_a_place_that_cannot_be_written_to_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot write"):
+        epigrok.train(tiny(), tmp_path / "file" / "run")
+
+
+def start(run_dir: Path, *flags: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "epigrok", "train", "icl-tiny", "--out", str(run_dir), *flags]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def finish(run_dir: Path, *flags: str) -> None:
+    process = start(run_dir, *flags)
+    output, _ = process.communicate()
+    assert process.returncode == 0, output.decode()
+
+
+SMALL = "--num-steps 150 --batch-size 32 --schedule.warmup-steps 5 --evaluation.every 7 "
+SMALL_FLAGS = (SMALL + "--evaluation.num-rows 48 --checkpoint-seconds 0.2").split()
+
+
+def wait_for_steps(run_dir: Path, process: subprocess.Popen[bytes]) -> None:
+    """Until the process has written something of its own."""
+    while process.poll() is None and not list(run_dir.glob("checkpoints/step-*")):
+        time.sleep(0.02)
+
+
+def kill_and_resume_until_done(
+    run_dir: Path, flags: list[str], num_kills: int, spread: float
+) -> Run:
+    moments = random.Random(0)
+    for _ in range(num_kills):
+        process = start(run_dir, *flags)
+        wait_for_steps(run_dir, process)
+        time.sleep(moments.uniform(0.0, spread))
+        process.kill()
+        process.communicate()
+    finish(run_dir, *flags)
+    return epigrok.open_run(run_dir)
+
+
+def test_killing_a_run_at_random_moments_changes_nothing(tmp_path: Path) -> None:
+    finish(tmp_path / "undisturbed", *SMALL_FLAGS)
+    killed = kill_and_resume_until_done(tmp_path / "killed", SMALL_FLAGS, num_kills=3, spread=3.0)
+    assert len(json.loads((killed.path / "provenance.json").read_text())["sessions"]) >= 2
+    assert_same_results(killed, epigrok.open_run(tmp_path / "undisturbed"))
+
+
+@pytest.mark.slow
+def test_ten_kills_of_the_whole_preset_change_nothing(tmp_path: Path) -> None:
+    flags = ["--checkpoint-seconds", "5"]
+    finish(tmp_path / "undisturbed", *flags)
+    killed = kill_and_resume_until_done(tmp_path / "killed", flags, num_kills=10, spread=15.0)
+    assert_same_results(killed, epigrok.open_run(tmp_path / "undisturbed"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_saves_and_says_how_to_resume(number: signal.Signals, tmp_path: Path) -> None:
+    run_dir = tmp_path / "a run"
+    process = start(run_dir, "--evaluation.num-rows", "48")
+    wait_for_steps(run_dir, process)
+    time.sleep(1.0)
+    process.send_signal(number)
+    output, _ = process.communicate()
+    assert process.returncode == 130
+    text = output.decode()
+    assert "Traceback" not in text
+    step = epigrok.open_run(run_dir).directory.status()["step"]
+    assert f"stopped at step {step}, saved" in text
+    assert f"epigrok train icl-tiny --out '{run_dir}' --evaluation.num-rows 48" in text
+    assert step in epigrok.open_run(run_dir).checkpoints
