@@ -102,7 +102,10 @@ def test_two_evaluations_of_the_same_weights_are_identical(name: str) -> None:
     world = sample_world(config.task, 0)
     tables = [
         evaluate(
-            model, [Point()], evaluation_sets(config, build_family(config, world)), num_samples=16
+            model,
+            [Point.of(model)],
+            evaluation_sets(config, build_family(config, world)),
+            num_samples=16,
         )
         for _ in range(2)
     ]

@@ -2,6 +2,7 @@
 
 from epigrok.config.learning import (
     AdamWConfig,
+    IVONConfig,
     MLPConfig,
     ModelConfig,
     MuonConfig,
@@ -9,6 +10,7 @@ from epigrok.config.learning import (
     ScheduleConfig,
     TransformerConfig,
 )
+from epigrok.config.posterior import PosteriorName, parse_posterior
 from epigrok.config.presets import departures_from_recipe, preset, presets
 from epigrok.config.run import EvaluationConfig, RunConfig
 from epigrok.config.serialisation import differing_fields, flatten, from_json, run_id, to_json
@@ -18,11 +20,13 @@ __all__ = [
     "AdamWConfig",
     "ClassicTask",
     "EvaluationConfig",
+    "IVONConfig",
     "MLPConfig",
     "ModelConfig",
     "MuonConfig",
     "OneParameterTask",
     "OptimiserConfig",
+    "PosteriorName",
     "RunConfig",
     "ScheduleConfig",
     "TaskConfig",
@@ -32,6 +36,7 @@ __all__ = [
     "differing_fields",
     "flatten",
     "from_json",
+    "parse_posterior",
     "preset",
     "presets",
     "run_id",

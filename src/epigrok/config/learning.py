@@ -1,6 +1,7 @@
 """How it is learnt: the model, the optimiser and the learning-rate schedule."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from epigrok.config.checks import require, require_non_negative, require_positive
 
@@ -95,7 +96,41 @@ class MuonConfig:
         _check_betas(self.betas)
 
 
-OptimiserConfig = AdamWConfig | MuonConfig
+@dataclass(frozen=True, kw_only=True)
+class IVONConfig:
+    """IVON: training carries a Gaussian posterior over all weights; decay acts on matrices."""
+
+    lr: float = 0.5
+    """Applied after clipping, so lr x clip_radius is the largest step of a weight."""
+    ess: float | Literal["auto"] = "auto"
+    """Effective sample size; `auto` is the number of training (task, input) cells, which makes the
+    posterior narrower the more tasks there are: compare task counts at a fixed number."""
+    hess_init: float = 1.0
+    weight_decay: float = 1e-5
+    betas: tuple[float, float] = (0.9, 0.99999)
+    clip_radius: float = 1e-3
+    num_train_samples: int = 1
+    """Weight samples averaged in every step."""
+    clip_norm: float | None = None
+    """Global gradient norm at which gradients are scaled down; none by default."""
+
+    def __post_init__(self) -> None:
+        require_positive(
+            lr=self.lr,
+            hess_init=self.hess_init,
+            clip_radius=self.clip_radius,
+            num_train_samples=self.num_train_samples,
+        )
+        require_non_negative(weight_decay=self.weight_decay)
+        require(self.ess == "auto" or self.ess > 0, f"ess must be positive, got {self.ess}")
+        require(
+            self.clip_norm is None or self.clip_norm > 0,
+            f"clip_norm must be positive, got {self.clip_norm}",
+        )
+        _check_betas(self.betas)
+
+
+OptimiserConfig = AdamWConfig | MuonConfig | IVONConfig
 
 
 @dataclass(frozen=True, kw_only=True)

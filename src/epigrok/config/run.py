@@ -6,7 +6,14 @@ from typing import Annotated, Literal
 import tyro
 
 from epigrok.config.checks import require, require_positive
-from epigrok.config.learning import MLPConfig, ModelConfig, OptimiserConfig, ScheduleConfig
+from epigrok.config.learning import (
+    IVONConfig,
+    MLPConfig,
+    ModelConfig,
+    OptimiserConfig,
+    ScheduleConfig,
+)
+from epigrok.config.posterior import parse_posterior
 from epigrok.config.task import ClassicTask, TaskConfig, TwoParameterTask
 
 
@@ -16,11 +23,39 @@ class EvaluationConfig:
 
     every: int = 500
     """Steps between evaluations; step 0 and the last step are always evaluated."""
+    posteriors: tuple[str, ...] = ("point",)
+    """What to track: point, laplace[:δ|:evidence], laplace-exact, laplace-probit, weight-noise:s,
+    ivon, ivon-isotropic."""
     num_rows: int = 2048
     """Rows per split, rounded up so that every task appears equally often."""
+    num_sampled_rows: int = 2048
+    """Of those, rows on which sampled posteriors are evaluated: each sample costs a pass."""
+    num_samples: int = 16
+    """Posterior samples while training."""
+    num_final_samples: int = 64
+    """Posterior samples of a second evaluation at the last step."""
+    oracle_noise: float = 1e-3
+    """Label noise that the exact Bayesian predictors allow for; 0 leaves them out."""
 
     def __post_init__(self) -> None:
-        require_positive(every=self.every, num_rows=self.num_rows)
+        require_positive(
+            every=self.every,
+            num_rows=self.num_rows,
+            num_sampled_rows=self.num_sampled_rows,
+            num_samples=self.num_samples,
+            num_final_samples=self.num_final_samples,
+        )
+        require(
+            0.0 <= self.oracle_noise < 1.0,
+            f"oracle_noise must lie in [0, 1), got {self.oracle_noise}",
+        )
+        require(bool(self.posteriors), "at least one posterior must be tracked")
+        require(
+            len(set(self.posteriors)) == len(self.posteriors),
+            f"a posterior is listed twice in {', '.join(self.posteriors)}",
+        )
+        for name in self.posteriors:
+            parse_posterior(name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +96,11 @@ class RunConfig:
             "the MLP learns the classic family and the transformer the in-context ones; "
             f"got {type(self.model).__name__} for {type(self.task).__name__}",
         )
+        for name in self.evaluation.posteriors:
+            require(
+                isinstance(self.optim, IVONConfig) or not parse_posterior(name).needs_ivon,
+                f"posterior {name!r} exists only for runs trained with IVON",
+            )
         if isinstance(self.task, TwoParameterTask):
             require(
                 self.batch_size % self.task.num_train_tasks == 0,

@@ -8,7 +8,7 @@ Letters: B rows, T answers (context length 1 … T), C classes, M calibration bi
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import log
+from math import isnan, log
 
 import torch
 from jaxtyping import Bool, Float
@@ -19,7 +19,9 @@ from epigrok.uncertainty import (
     EntropyStream,
     calibration_error,
     log_probabilities,
+    relative_position,
     reliability_counts,
+    symmetric_divergence,
 )
 
 METRICS = (
@@ -32,9 +34,22 @@ METRICS = (
     "epistemic",
     "epistemic_corrected",
     "epistemic_se",
+    "kl_memorising",
+    "kl_generalising",
+    "relative_position",
 )
+"""Columns of every table; the last three are there where the task has exact predictors."""
 
-Columns = dict[str, Float[Tensor, " T"]]
+_SAME_PREDICTION = 1e-9
+"""Distance in nats under which the two exact predictors say the same: no position between them."""
+
+
+@dataclass(frozen=True)
+class OraclePredictions:
+    """Exact predictions of one evaluation set, as log-probabilities."""
+
+    memorising_BTC: Float[Tensor, "B T C"]
+    generalising_BTC: Float[Tensor, "B T C"]
 
 
 @dataclass(frozen=True)
@@ -42,75 +57,134 @@ class Scores:
     """Per-answer quantities of one posterior on one evaluation set."""
 
     values_BT: dict[str, Float[Tensor, "B T"]]
-    """accuracy (0 or 1), nll, brier, total, aleatoric, epistemic, confidence."""
+    """accuracy (0 or 1), confidence, nll, brier, uncertainties, divergences from the oracles."""
     is_scored_BT: Bool[Tensor, "B T"]
     num_samples: int
 
-    def per_context_length(self) -> Columns:
+    def per_context_length(self) -> dict[str, Float[Tensor, " T"]]:
         """Metrics at each context length; NaN where the split asks nothing."""
-        counts = self._reliability()
-        return self._columns(self.is_scored_BT, 0) | {"ece": calibration_error(counts)}
+        ece = calibration_error(self.reliability())
+        return self._metrics(self._means(axis=0), ece, self._standard_error(by_length=True))
 
     def summary(self) -> dict[str, float]:
-        """Metrics over all scored answers, and with suffix `_final` on the last one."""
-        counts = self._reliability()
-        everything = self._columns(self.is_scored_BT, None)
-        everything["ece"] = calibration_error(counts.sum(dim=1))
-        final = {name: column[-1] for name, column in self.per_context_length().items()}
-        return {name: everything[name].item() for name in METRICS} | {
-            f"{name}_final": final[name].item() for name in METRICS
-        }
+        """Metrics over all scored answers, and with suffix `_final` on the last one.
 
-    def _reliability(self) -> Float[Tensor, "3 T M"]:
+        A metric that does not exist for this task is left out.
+        """
+        ece = calibration_error(self.reliability().sum(dim=1))
+        everything = self._metrics(
+            self._means(axis=None), ece, self._standard_error(by_length=False)
+        )
+        last = self.per_context_length()
+        columns = {name: everything[name].item() for name in METRICS}
+        columns |= {f"{name}_final": last[name][-1].item() for name in METRICS}
+        return {name: value for name, value in columns.items() if not isnan(value)}
+
+    def reliability(self) -> Float[Tensor, "3 T M"]:
+        """Predictions, correct ones and summed confidence per context length and bin."""
         return reliability_counts(
             self.values_BT["confidence"], self.values_BT["accuracy"] == 1, self.is_scored_BT
         )
 
-    def _columns(self, is_scored_BT: Tensor, axis: int | None) -> dict[str, Tensor]:
-        """Means over rows (axis 0) or over everything (None), with their standard error."""
-        count = is_scored_BT.sum() if axis is None else is_scored_BT.sum(dim=0)
-        columns = {
-            name: values.where(is_scored_BT, 0.0).sum(dim=axis) / count
-            for name, values in self.values_BT.items()
-            if name != "confidence"
+    def _metrics(
+        self, means: dict[str, Tensor], ece: Tensor, epistemic_se: Tensor
+    ) -> dict[str, Tensor]:
+        nothing = torch.full_like(ece, torch.nan)
+        to_memoriser = means.get("kl_memorising", nothing)
+        to_generaliser = means.get("kl_generalising", nothing)
+        between = means.get("kl_between", nothing)
+        return {
+            **{name: means[name] for name in METRICS if name in means},
+            "ece": ece,
+            "epistemic_corrected": means["epistemic"]
+            * (self.num_samples / max(1, self.num_samples - 1)),
+            "epistemic_se": epistemic_se,
+            "kl_memorising": to_memoriser,
+            "kl_generalising": to_generaliser,
+            "relative_position": torch.where(
+                between > _SAME_PREDICTION,
+                relative_position(to_generaliser, to_memoriser, between),
+                nothing,
+            ),
         }
-        columns["epistemic_corrected"] = columns["epistemic"] * (
-            self.num_samples / max(1, self.num_samples - 1)
-        )
-        columns["epistemic_se"] = _standard_error(self.values_BT["epistemic"], is_scored_BT, axis)
-        return columns
+
+    def _means(self, axis: int | None) -> dict[str, Tensor]:
+        count = self.is_scored_BT.sum(dim=axis)
+        return {
+            name: values.where(self.is_scored_BT, 0.0).sum(dim=axis) / count
+            for name, values in self.values_BT.items()
+        }
+
+    def _standard_error(self, by_length: bool) -> Tensor:
+        """Standard error of the epistemic uncertainty over rows.
+
+        Rows are independent; the answers within one are not, so their mean counts once.
+        """
+        values_BT, is_scored_BT = self.values_BT["epistemic"], self.is_scored_BT
+        if not by_length:
+            count_B = is_scored_BT.sum(dim=1, keepdim=True)
+            values_BT = values_BT.where(is_scored_BT, 0.0).sum(dim=1, keepdim=True) / count_B
+            is_scored_BT = count_B > 0
+        count_T = is_scored_BT.sum(dim=0)
+        mean_T = values_BT.where(is_scored_BT, 0.0).sum(dim=0) / count_T
+        squares_T = (values_BT - mean_T).square().where(is_scored_BT, 0.0).sum(dim=0)
+        error_T = (squares_T / (count_T - 1).clamp_min(1) / count_T).sqrt()
+        return error_T if by_length else error_T[0]
 
 
-def score(logits: Iterable[Float[Tensor, "B T C"]], batch: Batch) -> Scores:
+class ScoreStream:
+    """Scores the average of predictions of one batch, taken in one sample at a time."""
+
+    def __init__(self, batch: Batch, oracle: OraclePredictions | None = None) -> None:
+        self._batch, self._oracle = batch, oracle
+        self._entropies = EntropyStream()
+        self._log_sum_BT = torch.full_like(batch.answers_BT, -torch.inf, dtype=torch.float64)
+
+    def add(self, logits_BTC: Float[Tensor, "B T C"]) -> None:
+        """Take in the prediction of one more sample."""
+        log_probs_BTC = log_probabilities(logits_BTC)
+        self._entropies.add(log_probs_BTC)
+        log_answer_BT = log_probs_BTC.gather(-1, self._batch.answers_BT[..., None])[..., 0]
+        # In logarithms, so that a confidently wrong prediction has a finite loss.
+        self._log_sum_BT = self._log_sum_BT.logaddexp(log_answer_BT)
+
+    def scores(self) -> Scores:
+        """The scores of the average of all predictions so far."""
+        batch, stream = self._batch, self._entropies
+        probs_BTC = stream.mean_probs()
+        confidence_BT, predicted_BT = probs_BTC.max(dim=-1)
+        answer_BT = probs_BTC.gather(-1, batch.answers_BT[..., None])[..., 0]
+        parts = stream.decomposition()
+        values_BT = {
+            "accuracy": (predicted_BT == batch.answers_BT).double(),
+            "confidence": confidence_BT.clamp_max(1.0),
+            "nll": log(stream.num_samples) - self._log_sum_BT,
+            "brier": probs_BTC.square().sum(dim=-1) - 2.0 * answer_BT + 1.0,
+            "total": parts.total,
+            "aleatoric": parts.aleatoric,
+            "epistemic": parts.epistemic,
+        }
+        if self._oracle is not None:
+            values_BT |= _divergences(stream.log_mean_probs(), self._oracle)
+        return Scores(values_BT, batch.is_scored_BT, stream.num_samples)
+
+
+def score(
+    logits: Iterable[Float[Tensor, "B T C"]],
+    batch: Batch,
+    oracle: OraclePredictions | None = None,
+) -> Scores:
     """Score the average of several predictions of one batch.
 
     Args:
         logits: Logits under each posterior sample, in turn; only one is held at a time.
         batch: The rows they belong to.
+        oracle: Exact predictions to measure the distance from.
     """
-    stream = EntropyStream()
-    log_sum_BT: Tensor | None = None
+    stream = ScoreStream(batch, oracle)
     for logits_BTC in logits:
-        log_probs_BTC = log_probabilities(logits_BTC)
-        stream.add(log_probs_BTC)
-        log_answer_BT = log_probs_BTC.gather(-1, batch.answers_BT[..., None])[..., 0]
-        # In logarithms, so that a confidently wrong prediction has a finite loss.
-        log_sum_BT = log_answer_BT if log_sum_BT is None else log_sum_BT.logaddexp(log_answer_BT)
-    assert log_sum_BT is not None, "at least one prediction is needed"
-    probs_BTC = stream.mean_probs()
-    confidence_BT, predicted_BT = probs_BTC.max(dim=-1)
-    answer_BT = probs_BTC.gather(-1, batch.answers_BT[..., None])[..., 0]
-    parts = stream.decomposition()
-    values_BT = {
-        "accuracy": (predicted_BT == batch.answers_BT).double(),
-        "nll": log(stream.num_samples) - log_sum_BT,
-        "brier": probs_BTC.square().sum(dim=-1) - 2.0 * answer_BT + 1.0,
-        "total": parts.total,
-        "aleatoric": parts.aleatoric,
-        "epistemic": parts.epistemic,
-        "confidence": confidence_BT.clamp_max(1.0),
-    }
-    return Scores(values_BT, batch.is_scored_BT, stream.num_samples)
+        stream.add(logits_BTC)
+    return stream.scores()
 
 
 def concatenate(parts: list[Scores]) -> Scores:
@@ -122,14 +196,10 @@ def concatenate(parts: list[Scores]) -> Scores:
     return Scores(values_BT, is_scored_BT, parts[0].num_samples)
 
 
-def _standard_error(values_BT: Tensor, is_scored_BT: Tensor, axis: int | None) -> Tensor:
-    """Standard error over rows, which are independent, unlike the answers within one."""
-    if axis is None:
-        count_B = is_scored_BT.sum(dim=1)
-        values_BT = (values_BT.where(is_scored_BT, 0.0).sum(dim=1) / count_B)[:, None]
-        is_scored_BT = (count_B > 0)[:, None]
-    count = is_scored_BT.sum(dim=0)
-    mean = values_BT.where(is_scored_BT, 0.0).sum(dim=0) / count
-    squares = (values_BT - mean).square().where(is_scored_BT, 0.0).sum(dim=0)
-    error = (squares / (count - 1).clamp_min(1) / count).sqrt()
-    return error[0] if axis is None else error
+def _divergences(log_probs_BTC: Tensor, oracle: OraclePredictions) -> dict[str, Tensor]:
+    memorising, generalising = oracle.memorising_BTC, oracle.generalising_BTC
+    return {
+        "kl_memorising": symmetric_divergence(log_probs_BTC, memorising),
+        "kl_generalising": symmetric_divergence(log_probs_BTC, generalising),
+        "kl_between": symmetric_divergence(memorising, generalising),
+    }

@@ -11,7 +11,13 @@ from pathlib import Path
 import torch
 
 from epigrok.config import RunConfig
-from epigrok.evaluation import EvaluationRow, evaluate, evaluation_sets
+from epigrok.evaluation import (
+    EvaluationRow,
+    evaluate,
+    evaluate_oracles,
+    evaluation_sets,
+    tracked_posteriors,
+)
 from epigrok.experiments.device import DeviceName, choose_device
 from epigrok.experiments.interruption import StopRequest, stop_on_signal
 from epigrok.experiments.positions import merge_positions, remove_position_shards
@@ -24,8 +30,8 @@ from epigrok.experiments.run_directory import (
     record_evaluation,
 )
 from epigrok.files import append_json_lines
-from epigrok.posteriors import Point
-from epigrok.tasks import Batch, build_family
+from epigrok.posteriors import IVON
+from epigrok.tasks import build_family
 from epigrok.training import StepRecord, TrainState, initial_state, training_steps
 from epigrok.training.checkpoints import (
     keep_resumable,
@@ -97,7 +103,7 @@ class _Session:
         self._run, self._config, self._options = run, config, options
         self._reporter = reporter
         self._family = build_family(config, run.world(), device)
-        self._sets: dict[str, Batch] = evaluation_sets(config, self._family)
+        self._sets = evaluation_sets(config, self._family)
         self._ladder = ladder_steps(config.num_steps, config.num_ladder_checkpoints)
         self._state: TrainState = initial_state(config, device)
         self._is_restored = restore_newest(run.checkpoints, self._state)
@@ -150,19 +156,41 @@ class _Session:
 
     def _evaluate(self, step: int, record: StepRecord | None = None) -> None:
         started = time.monotonic()
-        self._latest = evaluate(self._state.model, [Point()], self._sets, num_samples=1)
-        record_evaluation(self._run, step, self._latest)
+        settings = self._config.evaluation
+        posteriors = tracked_posteriors(
+            self._config, self._state.model, self._sets["id_train"], self._state.optimisers
+        )
+
+        def rows_of(num_samples: int) -> list[EvaluationRow]:
+            return evaluate(
+                self._state.model, posteriors, self._sets, num_samples, settings.num_sampled_rows
+            )
+
+        self._latest = rows_of(settings.num_samples)
+        rows = self._latest
+        if step == 0:
+            rows = rows + evaluate_oracles(self._sets)
+        if step == self._config.num_steps and settings.num_final_samples != settings.num_samples:
+            is_sampled = {p.name: p.max_samples is None for p in posteriors}
+            final = rows_of(settings.num_final_samples)
+            rows = rows + [row for row in final if is_sampled[row.posterior]]
+        record_evaluation(self._run, step, rows)
         if record is not None:
             row = {
                 "step": step,
                 "loss": record.loss.item(),
                 "gradient_norm": record.gradient_norm.item(),
                 "learning_rate_scale": record.learning_rate_scale,
+                **self._spread(),
             }
             append_json_lines(self._run.table("training"), [row])
         self._seconds_evaluating += time.monotonic() - started
         self._record_timing(step)
         self._reporter.evaluated(step, self._latest)
+
+    def _spread(self) -> dict[str, float]:
+        ivon = self._state.optimisers[0]
+        return ivon.spread() if isinstance(ivon, IVON) else {}
 
     def _record_timing(self, step: int) -> None:
         elapsed = time.monotonic() - self._started

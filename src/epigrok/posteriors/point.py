@@ -2,17 +2,35 @@
 
 from dataclasses import dataclass
 
-from epigrok.posteriors.protocol import Sample
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional
+
+from epigrok.model import Network
+from epigrok.posteriors.protocol import HEAD, Sample
 
 
 @dataclass(frozen=True)
 class Point:
     """The maximum-a-posteriori weights."""
 
+    head_weight_CD: Float[Tensor, "C D"]
     name: str = "point"
     max_samples: int | None = 1
 
+    @classmethod
+    def of(cls, model: Network) -> "Point":
+        """The present weights of `model`."""
+        return cls(model.head_weight.detach().clone())
+
     def sample(self, index: int) -> Sample:
-        """Replace nothing."""
+        """The head as it is."""
         del index
-        return {}
+        return {HEAD: self.head_weight_CD}
+
+    def head_logits(
+        self, features_BTD: Float[Tensor, "B T D"], index: int
+    ) -> Float[Tensor, "B T C"]:
+        """The network's own logits."""
+        del index
+        return functional.linear(features_BTD, self.head_weight_CD)

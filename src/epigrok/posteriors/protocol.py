@@ -7,14 +7,12 @@ Samples never touch the live weights: they go through `torch.func.functional_cal
 Letters: B rows, L tokens, T answers, C classes, D features.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.func import functional_call
-from torch.nn import functional
 
 from epigrok.model import Network
 
@@ -44,21 +42,29 @@ class Posterior(Protocol):
         ...
 
 
+@runtime_checkable
+class HeadPosterior(Posterior, Protocol):
+    """A posterior that leaves everything before the output head as it is."""
+
+    def head_logits(
+        self, features_BTD: Float[Tensor, "B T D"], index: int
+    ) -> Float[Tensor, "B T C"]:
+        """Logits of sample `index`, from features computed once for all samples."""
+        ...
+
+
 def sampled_logits(
     model: Network,
     posterior: Posterior,
-    tokens_BL: Int[Tensor, "B L"],
+    tokens: Sequence[Int[Tensor, "_ L"]],
     num_samples: int,
-) -> Iterator[Float[Tensor, "B T C"]]:
-    """Logits under samples 0 … num_samples - 1, in turn."""
-    features_BTD: Tensor | None = None
+) -> Iterator[Iterator[Float[Tensor, "_ T C"]]]:
+    """For samples 0 … num_samples - 1 in turn, the logits of each chunk of rows in turn."""
+    if isinstance(posterior, HeadPosterior):
+        features = [model.features(tokens_BL) for tokens_BL in tokens]
+        for index in range(num_samples):
+            yield (posterior.head_logits(features_BTD, index) for features_BTD in features)
+        return
     for index in range(num_samples):
-        sample = posterior.sample(index)
-        if sample.keys() <= {HEAD}:
-            # Only the head differs between such samples: its input is computed once.
-            if features_BTD is None:
-                features_BTD = model.features(tokens_BL)
-            yield functional.linear(features_BTD, sample.get(HEAD, model.head_weight))
-        else:
-            with torch.no_grad():
-                yield functional_call(model, dict(sample), (tokens_BL,))
+        parameters = dict(posterior.sample(index))
+        yield (functional_call(model, parameters, (tokens_BL,)) for tokens_BL in tokens)

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from epigrok.config import ClassicTask, RunConfig, TaskConfig, TwoParameterTask
 from epigrok.tasks.classic import ClassicFamily, sample_classic_world
+from epigrok.tasks.hypotheses import Hypotheses, hypotheses, observed
 from epigrok.tasks.one_parameter import OneParameterFamily, sample_one_parameter_world
 from epigrok.tasks.parallelogram import parallelogram_tasks
 from epigrok.tasks.sequences import Batch, TaskFamily, with_context_noise
@@ -12,8 +13,11 @@ from epigrok.tasks.two_parameter import TwoParameterFamily, sample_two_parameter
 
 __all__ = [
     "Batch",
+    "Hypotheses",
     "TaskFamily",
     "build_family",
+    "hypotheses",
+    "observed",
     "parallelogram_tasks",
     "sample_world",
     "with_context_noise",

@@ -37,6 +37,11 @@ class TaskFamily(Protocol):
     """What training and evaluation need to know of a task."""
 
     @property
+    def world(self) -> dict[str, Tensor]:
+        """The tasks, inputs and hold-outs that exist."""
+        ...
+
+    @property
     def splits(self) -> tuple[str, ...]:
         """Names of the splits this family can be evaluated on."""
         ...

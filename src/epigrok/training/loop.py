@@ -1,7 +1,9 @@
 """One optimiser step per batch; the caller iterates and decides when to log, evaluate and save."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from math import inf
 
 import torch
 from jaxtyping import Float
@@ -9,8 +11,9 @@ from torch import Tensor
 from torch.nn import functional
 from torch.optim import Optimizer
 
-from epigrok.config import RunConfig
+from epigrok.config import IVONConfig, RunConfig
 from epigrok.model import Network, build_model
+from epigrok.posteriors import IVON
 from epigrok.tasks import Batch, TaskFamily
 from epigrok.training.optimiser import build_optimisers, set_learning_rates
 from epigrok.training.schedule import learning_rate_scale
@@ -39,7 +42,7 @@ class StepRecord:
 def initial_state(config: RunConfig, device: torch.device | str = "cpu") -> TrainState:
     """Weights and optimisers before the first update."""
     model = build_model(config, device)
-    return TrainState(model, build_optimisers(model, config.optim), step=0)
+    return TrainState(model, build_optimisers(model, config), step=0)
 
 
 def training_steps(
@@ -50,18 +53,20 @@ def training_steps(
     uses_bfloat16 = config.precision == "bfloat16" or (
         config.precision == "auto" and device.type == "cuda"
     )
+    clip_norm = inf if config.optim.clip_norm is None else config.optim.clip_norm
     while state.step < config.num_steps:
         scale = learning_rate_scale(state.step, config.schedule, config.num_steps)
         set_learning_rates(state.optimisers, scale)
         batch = family.training_batch(state.step)
-        with torch.autocast(device.type, torch.bfloat16, enabled=uses_bfloat16):
-            logits_BTC = state.model(batch.tokens_BL)
-        loss = mean_loss(logits_BTC, batch)
-        state.model.zero_grad(set_to_none=True)
-        loss.backward()
-        gradient_norm = torch.nn.utils.clip_grad_norm_(
-            state.model.parameters(), config.optim.clip_norm
-        )
+        for _ in range(_num_weight_samples(config)):
+            for optimiser in state.optimisers:
+                optimiser.zero_grad()
+            with _weights_to_differentiate(state.optimisers):
+                with torch.autocast(device.type, torch.bfloat16, enabled=uses_bfloat16):
+                    logits_BTC = state.model(batch.tokens_BL)
+                loss = mean_loss(logits_BTC, batch)
+                loss.backward()
+                gradient_norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), clip_norm)
         for optimiser in state.optimisers:
             optimiser.step()
         state.step += 1
@@ -73,3 +78,13 @@ def mean_loss(logits_BTC: Float[Tensor, "B T C"], batch: Batch) -> Float[Tensor,
     return functional.cross_entropy(
         logits_BTC.flatten(end_dim=1).float(), batch.answers_BT.flatten()
     )
+
+
+def _weights_to_differentiate(optimisers: list[Optimizer]) -> AbstractContextManager[None]:
+    """IVON takes gradients at a weight sample, the others at the weights themselves."""
+    first = optimisers[0]
+    return first.sampled_weights() if isinstance(first, IVON) else nullcontext()
+
+
+def _num_weight_samples(config: RunConfig) -> int:
+    return config.optim.num_train_samples if isinstance(config.optim, IVONConfig) else 1

@@ -1,36 +1,43 @@
 """The optimisers of a run: which parameters each one moves and which it decays."""
 
+from typing import Any
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from epigrok.config import AdamWConfig, MuonConfig, OptimiserConfig
+from epigrok.config import AdamWConfig, IVONConfig, MuonConfig, RunConfig, TaskConfig
+from epigrok.posteriors import IVON
 
 
-def build_optimisers(model: nn.Module, config: OptimiserConfig) -> list[Optimizer]:
+def build_optimisers(model: nn.Module, config: RunConfig) -> list[Optimizer]:
     """One optimiser, or two where matrices and the rest are treated differently."""
-    if isinstance(config, MuonConfig):
-        return _muon(model, config)
-    return [_adamw(list(model.named_parameters()), config)]
+    optim = config.optim
+    if isinstance(optim, MuonConfig):
+        return _muon(model, optim)
+    if isinstance(optim, IVONConfig):
+        return [_ivon(model, optim, config.task, config.run_seed)]
+    return [_adamw(list(model.named_parameters()), optim)]
 
 
 def set_learning_rates(optimisers: list[Optimizer], scale: float) -> None:
     """Set every learning rate to `scale` times its peak."""
     for optimiser in optimisers:
         for group in optimiser.param_groups:
-            group["lr"] = scale * group["peak_lr"]
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(scale * group["peak_lr"])
+            else:
+                group["lr"] = scale * group["peak_lr"]
+
+
+def effective_sample_size(config: IVONConfig, task: TaskConfig) -> float:
+    """IVON's λ: a fixed number, or the size of the training set."""
+    return float(task.num_training_points) if config.ess == "auto" else float(config.ess)
 
 
 def _adamw(named: list[tuple[str, nn.Parameter]], config: AdamWConfig) -> Optimizer:
-    # Decay pulls weights to zero; a LayerNorm gain belongs at one and a bias anywhere.
-    matrices = [parameter for _, parameter in named if parameter.ndim >= 2]
-    vectors = [parameter for _, parameter in named if parameter.ndim < 2]
-    groups = [
-        {"params": matrices, "weight_decay": config.weight_decay, "peak_lr": config.lr},
-        {"params": vectors, "weight_decay": 0.0, "peak_lr": config.lr},
-    ]
     return torch.optim.AdamW(
-        [group for group in groups if group["params"]],
+        _decay_groups(named, config.lr, config.weight_decay),
         lr=config.lr,
         betas=config.betas,
         eps=config.eps,
@@ -61,3 +68,28 @@ def _muon(model: nn.Module, config: MuonConfig) -> list[Optimizer]:
         weight_decay=config.adamw_weight_decay,
     )
     return [muon, _adamw(rest, adamw)]
+
+
+def _ivon(model: nn.Module, config: IVONConfig, task: TaskConfig, run_seed: int) -> Optimizer:
+    return IVON(
+        _decay_groups(list(model.named_parameters()), config.lr, config.weight_decay),
+        lr=config.lr,
+        ess=effective_sample_size(config, task),
+        hess_init=config.hess_init,
+        betas=config.betas,
+        clip_radius=config.clip_radius,
+        seed=run_seed,
+    )
+
+
+def _decay_groups(
+    named: list[tuple[str, nn.Parameter]], lr: float, weight_decay: float
+) -> list[dict[str, Any]]:
+    # Decay pulls weights to zero; a LayerNorm gain belongs at one and a bias anywhere.
+    matrices = [parameter for _, parameter in named if parameter.ndim >= 2]
+    vectors = [parameter for _, parameter in named if parameter.ndim < 2]
+    groups = [
+        {"params": matrices, "weight_decay": weight_decay, "peak_lr": lr},
+        {"params": vectors, "weight_decay": 0.0, "peak_lr": lr},
+    ]
+    return [group for group in groups if group["params"]]

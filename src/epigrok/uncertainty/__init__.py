@@ -1,5 +1,10 @@
 """Entropy decomposition, calibration and the exact Bayesian predictors of a task."""
 
+from epigrok.uncertainty.bayes_oracle import (
+    BayesOracle,
+    relative_position,
+    symmetric_divergence,
+)
 from epigrok.uncertainty.calibration import NUM_BINS, calibration_error, reliability_counts
 from epigrok.uncertainty.decomposition import (
     EntropyDecomposition,
@@ -10,10 +15,13 @@ from epigrok.uncertainty.decomposition import (
 
 __all__ = [
     "NUM_BINS",
+    "BayesOracle",
     "EntropyDecomposition",
     "EntropyStream",
     "calibration_error",
     "decompose",
     "log_probabilities",
+    "relative_position",
     "reliability_counts",
+    "symmetric_divergence",
 ]

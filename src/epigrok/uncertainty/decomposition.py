@@ -23,10 +23,10 @@ from torch import Tensor
 
 from epigrok.errors import UserError
 
-_SERIES_BELOW = 0.05
-"""|d| under which e^d·d - (e^d - 1) is summed as a series; ten terms leave 1e-17 of it."""
 _SMALLEST_LOG = -700.0
 """Log-probabilities below are zero for every purpose; e^-700 is still a normal float64."""
+_IMPOSSIBLE = -1e5
+"""Stands for the logarithm of zero: finite, so that zero times it is zero."""
 
 
 @dataclass(frozen=True)
@@ -58,37 +58,35 @@ class EntropyStream:
 
     def add(self, log_probs_NC: Float[Tensor, "*N C"]) -> None:
         """Take in the predictions of one more sample, as float64 log-probabilities."""
-        probs_NC = log_probs_NC.exp()
-        # 0·log 0 is 0, although the logarithm is -inf.
-        entropy_N = -torch.where(probs_NC > 0, probs_NC * log_probs_NC, 0.0).sum(dim=-1)
         if self.num_samples == 0:
             # Any positive reference will do, and one that is exactly zero would not.
             self._log_reference_NC = log_probs_NC.clamp_min(_SMALLEST_LOG)
             self._reference_NC = self._log_reference_NC.exp()
-            self._sum_of_shifts_NC = torch.zeros_like(probs_NC)
-            self._sum_of_divergences_N = torch.zeros_like(entropy_N)
-            self._sum_of_entropies_N = torch.zeros_like(entropy_N)
+            self._sum_of_shifts_NC = torch.zeros_like(log_probs_NC)
+            self._sum_of_divergences_N = torch.zeros_like(log_probs_NC[..., 0])
+            self._sum_of_entropies_N = torch.zeros_like(log_probs_NC[..., 0])
         log_ratio_NC = log_probs_NC - self._log_reference_NC
-        self._sum_of_shifts_NC += _shift(probs_NC, self._reference_NC, log_ratio_NC)
-        self._sum_of_divergences_N += _divergence(probs_NC, self._reference_NC, log_ratio_NC)
-        self._sum_of_entropies_N += entropy_N
+        growth_NC = torch.expm1(log_ratio_NC)
+        self._sum_of_shifts_NC += self._reference_NC * growth_NC
+        self._sum_of_divergences_N += _divergence(self._reference_NC, log_ratio_NC, growth_NC)
+        # From its own exponential: the reference times its growth loses what is left of a class
+        # that is far less likely than under the reference.
+        self._sum_of_entropies_N -= (log_probs_NC.exp() * log_probs_NC).sum(dim=-1)
         self.num_samples += 1
 
     def mean_probs(self) -> Float[Tensor, "*N C"]:
         """Class probabilities of the averaged prediction."""
         return self._reference_NC + self._sum_of_shifts_NC / self.num_samples
 
+    def log_mean_probs(self) -> Float[Tensor, "*N C"]:
+        """Logarithm of the averaged prediction, bounded from below where it vanishes."""
+        return (self._log_reference_NC + self._log_ratio_of_mean()).clamp_min(_SMALLEST_LOG)
+
     def decomposition(self) -> EntropyDecomposition:
         """The uncertainties of the samples taken in so far."""
-        shift_NC = self._sum_of_shifts_NC / self.num_samples
-        mean_NC = self._reference_NC + shift_NC
-        is_near = shift_NC.abs() < 0.5 * self._reference_NC
-        log_ratio_NC = torch.where(
-            is_near,
-            torch.log1p(shift_NC / self._reference_NC),
-            mean_NC.log() - self._log_reference_NC,
-        )
-        divergence_N = _divergence(mean_NC, self._reference_NC, log_ratio_NC)
+        log_ratio_NC = self._log_ratio_of_mean()
+        growth_NC = self._sum_of_shifts_NC / self.num_samples / self._reference_NC
+        divergence_N = _divergence(self._reference_NC, log_ratio_NC, growth_NC)
         epistemic_N = self._sum_of_divergences_N / self.num_samples - divergence_N
         # Between 0 and log S by Jensen; rounding can still step over either end.
         epistemic_N = epistemic_N.clamp(0.0, log(self.num_samples))
@@ -96,6 +94,11 @@ class EntropyStream:
         return EntropyDecomposition(
             aleatoric_N + epistemic_N, aleatoric_N, epistemic_N, self.num_samples
         )
+
+    def _log_ratio_of_mean(self) -> Float[Tensor, "*N C"]:
+        growth_NC = self._sum_of_shifts_NC / self.num_samples / self._reference_NC
+        # A class gone to zero up to rounding may have "shrunk" by a little more than all of it.
+        return torch.log1p(growth_NC.clamp_min(-1.0)).clamp_min(_IMPOSSIBLE)
 
 
 def decompose(probs_SNC: Float[Tensor, "S *N C"]) -> EntropyDecomposition:
@@ -115,7 +118,7 @@ def decompose(probs_SNC: Float[Tensor, "S *N C"]) -> EntropyDecomposition:
         raise UserError("probabilities must be non-negative and sum to one over the last axis")
     stream = EntropyStream()
     for probs_NC in probs_SNC:
-        stream.add(probs_NC.log())
+        stream.add(probs_NC.log().clamp_min(_IMPOSSIBLE))
     return stream.decomposition()
 
 
@@ -132,21 +135,9 @@ def log_probabilities(logits_NC: Float[Tensor, "*N C"]) -> Float[Tensor, "*N C"]
     return shifted_NC - torch.log1p(others_N1)
 
 
-def _shift(p: Tensor, q: Tensor, log_ratio: Tensor) -> Tensor:
-    """The difference p - q, from their log-ratio where subtraction would cancel."""
-    is_near = log_ratio.abs() < _SERIES_BELOW
-    return torch.where(is_near, q * torch.expm1(torch.where(is_near, log_ratio, 0.0)), p - q)
+def _divergence(q_NC: Tensor, log_ratio_NC: Tensor, growth_NC: Tensor) -> Tensor:
+    """KL(p ‖ q) = Σ p·d - (p - q) with d = log(p/q) and p/q = 1 + growth.
 
-
-def _divergence(p_NC: Tensor, q_NC: Tensor, log_ratio_NC: Tensor) -> Tensor:
-    """KL(p ‖ q) = Σ p·d - (p - q), d = log(p/q), each term non-negative."""
-    is_near = log_ratio_NC.abs() < _SERIES_BELOW
-    d = torch.where(is_near, log_ratio_NC, 0.0)
-    # e^d·d - (e^d - 1) = Σ_{k≥2} (k-1)/k! d^k, in Horner's order.
-    series = torch.zeros_like(d)
-    factorial = 39916800.0
-    for k in range(11, 1, -1):
-        series = series * d + (k - 1) / factorial
-        factorial /= k
-    far = torch.where(p_NC > 0, p_NC * log_ratio_NC, 0.0) - (p_NC - q_NC)
-    return torch.where(is_near, q_NC * series * d * d, far).sum(dim=-1)
+    The subtraction leaves a relative error of about 1e-16/d, so p and q may agree to ten digits.
+    """
+    return (q_NC * ((1.0 + growth_NC) * log_ratio_NC - growth_NC)).sum(dim=-1)

@@ -1,0 +1,181 @@
+"""Evaluation of a model: every posterior on every split, as rows of a table.
+
+Letters: B rows, T answers, D features, C classes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from epigrok.config import RunConfig
+from epigrok.evaluation.scores import (
+    OraclePredictions,
+    Scores,
+    ScoreStream,
+    concatenate,
+    score,
+)
+from epigrok.model import Network
+from epigrok.posteriors import Posterior, sampled_logits
+from epigrok.tasks import Batch, TaskFamily, hypotheses, observed
+from epigrok.uncertainty import BayesOracle
+
+ROWS_PER_CHUNK = {"cpu": 512, "cuda": 4096}
+"""Rows evaluated at a time; bounds memory, changes no number."""
+
+ORACLES = ("oracle-memorising", "oracle-generalising")
+
+
+@dataclass(frozen=True)
+class EvaluationSet:
+    """The fixed rows of one split, with what an ideal observer would predict for them."""
+
+    batch: Batch
+    oracle: OraclePredictions | None
+
+    def first(self, num_rows: int | None) -> "EvaluationSet":
+        """The first rows, or all; tasks take turns from row to row, so they stay balanced."""
+        return self.chunk(slice(num_rows))
+
+    def chunk(self, rows: slice) -> "EvaluationSet":
+        """Some of the rows."""
+        batch = Batch(
+            self.batch.tokens_BL[rows], self.batch.answers_BT[rows], self.batch.is_scored_BT[rows]
+        )
+        if self.oracle is None:
+            return EvaluationSet(batch, None)
+        oracle = OraclePredictions(
+            self.oracle.memorising_BTC[rows], self.oracle.generalising_BTC[rows]
+        )
+        return EvaluationSet(batch, oracle)
+
+    def chunks(self) -> Iterator["EvaluationSet"]:
+        """All rows, a bounded number at a time."""
+        size = ROWS_PER_CHUNK[self.batch.tokens_BL.device.type]
+        for start in range(0, len(self.batch.tokens_BL), size):
+            yield self.chunk(slice(start, start + size))
+
+
+@dataclass(frozen=True)
+class EvaluationRow:
+    """One posterior on one split."""
+
+    split: str
+    posterior: str
+    num_samples: int
+    num_rows: int
+    summary: dict[str, float]
+    per_context_length: dict[str, Float[Tensor, " T"]]
+
+    @classmethod
+    def of(cls, split: str, posterior: str, scores: Scores) -> "EvaluationRow":
+        """The row that `scores` make."""
+        return cls(
+            split=split,
+            posterior=posterior,
+            num_samples=scores.num_samples,
+            num_rows=len(scores.is_scored_BT),
+            summary=scores.summary(),
+            per_context_length=scores.per_context_length(),
+        )
+
+
+def evaluation_sets(
+    config: RunConfig, family: TaskFamily, num_examples: int | None = None
+) -> dict[str, EvaluationSet]:
+    """The fixed rows of every split, with `num_examples` examples each or as many as training."""
+    num_rows, num_examples = config.evaluation.num_rows, num_examples or config.task.num_examples
+    return {
+        split: with_oracle(config, family, family.evaluation_batch(split, num_rows, num_examples))
+        for split in family.splits
+    }
+
+
+def with_oracle(
+    config: RunConfig, family: TaskFamily, batch: Batch, noise: float | None = None
+) -> EvaluationSet:
+    """Rows with the exact predictions for them, where the task has any."""
+    noise = config.evaluation.oracle_noise if noise is None else noise
+    considered = hypotheses(config.task, family.world)
+    if considered is None or noise == 0.0:
+        return EvaluationSet(batch, None)
+    inputs_BT, shown_BT = observed(config.task, batch)
+
+    def log_probs(answers_AN: Tensor) -> Tensor:
+        oracle = BayesOracle(answers_AN, config.task.vocabulary_size, noise)
+        return oracle.log_probs(inputs_BT, shown_BT)
+
+    memorising = log_probs(considered.answers_AN[considered.is_trained_A])
+    return EvaluationSet(batch, OraclePredictions(memorising, log_probs(considered.answers_AN)))
+
+
+def evaluate(
+    model: Network,
+    posteriors: list[Posterior],
+    sets: dict[str, EvaluationSet],
+    num_samples: int,
+    num_sampled_rows: int | None = None,
+) -> list[EvaluationRow]:
+    """Score every posterior on every split; the model is left as it was.
+
+    Args:
+        model: The network whose weights the posteriors are about.
+        posteriors: What to evaluate.
+        sets: The rows of each split.
+        num_samples: Weight samples per posterior.
+        num_sampled_rows: Rows for posteriors that are sampled, by default all.
+    """
+    rows = []
+    for posterior in posteriors:
+        is_sampled = posterior.max_samples != 1
+        used = {
+            split: all_rows.first(num_sampled_rows if is_sampled else None)
+            for split, all_rows in sets.items()
+        }
+        scores = score_posterior(model, posterior, used, num_samples)
+        rows += [EvaluationRow.of(split, posterior.name, scores[split]) for split in sets]
+    return rows
+
+
+def evaluate_oracles(sets: dict[str, EvaluationSet]) -> list[EvaluationRow]:
+    """Score the exact predictors themselves; they do not depend on the model."""
+    rows = []
+    for split, rows_of_split in sets.items():
+        oracle = rows_of_split.oracle
+        if oracle is None:
+            continue
+        for name, log_probs in zip(ORACLES, (oracle.memorising_BTC, oracle.generalising_BTC)):
+            scores = score([log_probs], rows_of_split.batch, oracle)
+            rows.append(EvaluationRow.of(split, name, scores))
+    return rows
+
+
+def score_posterior(
+    model: Network, posterior: Posterior, sets: dict[str, EvaluationSet], num_samples: int
+) -> dict[str, Scores]:
+    """Score the average prediction under samples of `posterior`, on every split.
+
+    Each sample is drawn once and predicts all rows of all splits before the next one.
+    """
+    num_samples = min(num_samples, posterior.max_samples or num_samples)
+    chunks = [(split, chunk) for split, rows in sets.items() for chunk in rows.chunks()]
+    streams = [ScoreStream(chunk.batch, chunk.oracle) for _, chunk in chunks]
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            tokens = [chunk.batch.tokens_BL for _, chunk in chunks]
+            for logits in sampled_logits(model, posterior, tokens, num_samples):
+                for stream, logits_BTC in zip(streams, logits):
+                    stream.add(logits_BTC)
+    finally:
+        model.train(was_training)
+    return {
+        split: concatenate(
+            [stream.scores() for stream, (name, _) in zip(streams, chunks) if name == split]
+        )
+        for split in sets
+    }

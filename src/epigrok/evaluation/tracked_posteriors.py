@@ -1,0 +1,111 @@
+"""The posteriors that a configuration names, at the present state of training."""
+
+from collections.abc import Iterator
+from math import sqrt
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.optim import Optimizer
+
+from epigrok.config import IVONConfig, PosteriorName, RunConfig, parse_posterior
+from epigrok.errors import UserError
+from epigrok.evaluation.evaluator import EvaluationSet
+from epigrok.model import Network
+from epigrok.posteriors import (
+    IVON,
+    ExactLaplace,
+    HeadCurvature,
+    LastLayerLaplace,
+    Point,
+    Posterior,
+    ProbitLaplace,
+    WeightNoise,
+    head_curvature,
+)
+from epigrok.training.optimiser import effective_sample_size
+
+POSTERIOR_SEED = 0
+"""Posterior noise is the same in every run and at every checkpoint: comparisons are paired."""
+
+
+def tracked_posteriors(
+    config: RunConfig,
+    model: Network,
+    fit_set: EvaluationSet,
+    optimisers: list[Optimizer] | None = None,
+    names: tuple[str, ...] | None = None,
+) -> list[Posterior]:
+    """Fit what `config` tracks, or the posteriors called `names`.
+
+    Args:
+        config: The run.
+        model: Its network.
+        fit_set: Clean training rows, for posteriors that need to see data.
+        optimisers: Needed for IVON's own posterior.
+        names: Overrides the configuration's list.
+    """
+    parsed = [parse_posterior(name) for name in names or config.evaluation.posteriors]
+    curvature = None
+    if any(name.is_laplace for name in parsed):
+        features = _answer_features(model, fit_set)
+        pairs = list(features)
+        curvature = head_curvature(
+            model.head_weight, (pair[0] for pair in pairs), (pair[1] for pair in pairs)
+        )
+    return [_build(name, config, model, fit_set, curvature, optimisers) for name in parsed]
+
+
+def _build(
+    name: PosteriorName,
+    config: RunConfig,
+    model: Network,
+    fit_set: EvaluationSet,
+    curvature: HeadCurvature | None,
+    optimisers: list[Optimizer] | None,
+) -> Posterior:
+    if name.kind == "point":
+        return Point.of(model)
+    if name.kind == "weight-noise":
+        assert isinstance(name.value, float)
+        return WeightNoise.relative(model, name.value, POSTERIOR_SEED)
+    if name.needs_ivon:
+        return _ivon(name, config, model, optimisers)
+    assert curvature is not None
+    prior = config.optim.weight_decay if name.value is None else name.value
+    laplace = LastLayerLaplace.fit(curvature, prior, name.text, POSTERIOR_SEED)
+    if name.kind == "laplace-probit":
+        return ProbitLaplace(laplace, name.text)
+    if name.kind == "laplace-exact":
+        features = (pair[0] for pair in _answer_features(model, fit_set))
+        return ExactLaplace.fit(
+            model.head_weight, features, laplace.prior_precision, name.text, POSTERIOR_SEED
+        )
+    return laplace
+
+
+def _ivon(
+    name: PosteriorName, config: RunConfig, model: Network, optimisers: list[Optimizer] | None
+) -> Posterior:
+    optim = config.optim
+    if not isinstance(optim, IVONConfig):
+        raise UserError(f"posterior {name.text!r} exists only for runs trained with IVON")
+    if name.kind == "ivon-isotropic":
+        ess = effective_sample_size(optim, config.task)
+        sigma = 1.0 / sqrt(ess * (optim.hess_init + optim.weight_decay))
+        return WeightNoise.isotropic(model, sigma, POSTERIOR_SEED, name.text)
+    ivon = optimisers[0] if optimisers else None
+    if not isinstance(ivon, IVON):
+        raise UserError("IVON's posterior is not kept with this checkpoint, only its mean")
+    return ivon.posterior(model, POSTERIOR_SEED, name.text)
+
+
+def _answer_features(
+    model: Network, rows: EvaluationSet
+) -> Iterator[tuple[Float[Tensor, "N D"], Int[Tensor, " N"]]]:
+    """Features and answers where the rows ask something, a bounded number at a time."""
+    with torch.no_grad():
+        for chunk in rows.chunks():
+            features_BTD = model.features(chunk.batch.tokens_BL)
+            is_scored = chunk.batch.is_scored_BT
+            yield features_BTD[is_scored], chunk.batch.answers_BT[is_scored]

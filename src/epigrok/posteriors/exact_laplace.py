@@ -1,0 +1,95 @@
+r"""Last-layer Laplace without the Kronecker approximation, for heads small enough to afford it.
+
+$$ P = \sum_n (\mathrm{diag}\, p_n - p_n p_n^\top) \otimes \phi_n \phi_n^\top + \delta I $$
+
+is a CD x CD matrix: quadratic memory and cubic time, so it serves as the reference that tells how
+much the Kronecker factors lose.
+
+Letters: N answers, D features, C classes, B rows, T answers of a row.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional
+
+from epigrok.errors import UserError
+from epigrok.posteriors.protocol import HEAD, Sample
+from epigrok.random_streams import normal, stream_key
+from epigrok.uncertainty import log_probabilities
+
+LARGEST_HEAD = 8192
+"""Entries C·D above which the matrix (half a gigabyte) is refused."""
+
+
+@dataclass(frozen=True)
+class ExactLaplace:
+    """A Gaussian over the head with its full covariance."""
+
+    weight_CD: Float[Tensor, "C D"]
+    covariance_root: Float[Tensor, "CD CD"]
+    """Symmetric square root of the posterior covariance."""
+    prior_precision: float
+    name: str = "laplace-exact"
+    seed: int = 0
+    max_samples: int | None = None
+
+    @classmethod
+    def fit(
+        cls,
+        weight_CD: Float[Tensor, "C D"],
+        features: Iterable[Float[Tensor, "_ D"]],
+        prior_precision: float,
+        name: str = "laplace-exact",
+        seed: int = 0,
+    ) -> "ExactLaplace":
+        """The posterior around `weight_CD` from features at scored answers."""
+        if not prior_precision > 0:
+            raise UserError(f"the prior precision must be positive, got {prior_precision}")
+        matrix = exact_curvature(weight_CD, features)
+        values, basis = torch.linalg.eigh(matrix)
+        values = values.clamp_min(0.0) + prior_precision
+        root = (basis * values.rsqrt()) @ basis.T
+        return cls(weight_CD.detach().double(), root, prior_precision, name, seed)
+
+    def sample_head(self, index: int) -> Float[Tensor, "C D"]:
+        """Head weights of sample `index`; shares its noise with the Kronecker posterior."""
+        key, size = stream_key(self.seed, "laplace"), self.weight_CD.numel()
+        noise = normal(key, (size,), index, self.weight_CD.device).double()
+        return self.weight_CD + (self.covariance_root @ noise).view_as(self.weight_CD)
+
+    def sample(self, index: int) -> Sample:
+        """Replace the head and nothing else."""
+        return {HEAD: self.sample_head(index).to(torch.float32)}
+
+    def head_logits(
+        self, features_BTD: Float[Tensor, "B T D"], index: int
+    ) -> Float[Tensor, "B T C"]:
+        """Logits under the head of sample `index`."""
+        return functional.linear(features_BTD, self.sample_head(index).to(features_BTD.dtype))
+
+
+def exact_curvature(
+    weight_CD: Float[Tensor, "C D"], features: Iterable[Float[Tensor, "_ D"]]
+) -> Float[Tensor, "CD CD"]:
+    """Gauss-Newton matrix of the summed loss over a softmax head, rows of W one after another."""
+    weight = weight_CD.detach().double()
+    num_classes, width = weight.shape
+    if weight.numel() > LARGEST_HEAD:
+        raise UserError(
+            f"a head of {num_classes} x {width} = {weight.numel()} entries is too large for its "
+            f"exact curvature; up to {LARGEST_HEAD} entries are taken"
+        )
+    matrix = weight.new_zeros(num_classes, width, num_classes, width)
+    for features_ND in features:
+        phi_ND = features_ND.double()
+        probs_NC = log_probabilities(phi_ND @ weight.T).exp()
+        weighted_NCD = probs_NC[:, :, None] * phi_ND[:, None, :]
+        flat = weighted_NCD.flatten(start_dim=1)
+        matrix -= (flat.T @ flat).view_as(matrix)
+        for c in range(num_classes):
+            matrix[c, :, c, :] += weighted_NCD[:, c].T @ phi_ND
+    return matrix.view(weight.numel(), weight.numel())

@@ -1,0 +1,36 @@
+"""Noise of a fixed size on every matrix: the control for posteriors that learn their spread.
+
+If a learned posterior's uncertainty moves as this one's does, it shows how sensitive the network is
+to any small change of its weights, and nothing more.
+"""
+
+import torch
+from torch import nn
+
+from epigrok.posteriors.gaussian import DiagonalGaussian, frozen_parameters
+
+
+class WeightNoise:
+    """Makers of noise posteriors; vectors (gains, biases) stay as they are."""
+
+    @staticmethod
+    def relative(model: nn.Module, scale: float, seed: int = 0) -> DiagonalGaussian:
+        """Noise of `scale` times the standard deviation of each matrix's own entries."""
+        mean = frozen_parameters(model)
+        deviation = {
+            name: scale * weights.std() for name, weights in mean.items() if weights.ndim >= 2
+        }
+        return DiagonalGaussian(f"weight-noise:{scale:g}", mean, deviation, seed)
+
+    @staticmethod
+    def isotropic(
+        model: nn.Module, sigma: float, seed: int = 0, name: str = "isotropic"
+    ) -> DiagonalGaussian:
+        """The same standard deviation for every entry of every matrix."""
+        mean = frozen_parameters(model)
+        deviation = {
+            key: torch.full((), sigma, device=weights.device)
+            for key, weights in mean.items()
+            if weights.ndim >= 2
+        }
+        return DiagonalGaussian(name, mean, deviation, seed)

@@ -1,0 +1,83 @@
+r"""Exact Bayesian in-context prediction over a finite set of task hypotheses.
+
+An answer is right with probability 1 - e and a uniform token otherwise, so after examples with
+`m_a` matches a hypothesis has posterior weight
+
+$$ w_a \propto \pi_a \left(\frac{1 - e + e/p}{e/p}\right)^{m_a}, \qquad
+   P(v) = (1-e) \sum_a w_a\, 1[f_a(x) = v] + e/p. $$
+
+With π uniform over the training tasks this is the ideal *memoriser*, with π uniform over all tasks
+the ideal *generaliser*. Its entropy is the uncertainty about the task that no amount of training
+removes.
+
+Letters: A hypotheses, N inputs, B rows, T examples of a row, C classes.
+"""
+
+from dataclasses import dataclass
+from math import log
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from epigrok.errors import UserError
+
+ELEMENTS_PER_CHUNK = 1 << 24
+"""Rows x examples x hypotheses held at a time; bounds memory, changes no number."""
+
+
+@dataclass(frozen=True)
+class BayesOracle:
+    """The exact predictor under a uniform prior over given hypotheses."""
+
+    answers_AN: Int[Tensor, "A N"]
+    """Answer of every hypothesis to every input."""
+    num_classes: int
+    noise: float = 1e-3
+    """Probability e with which an answer is a uniform token; above 0, or a context that no
+    hypothesis explains would leave nothing to predict from."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.noise <= 1.0:
+            raise UserError(f"the oracle's noise must lie in (0, 1], got {self.noise}")
+
+    def log_probs(
+        self, inputs_BT: Int[Tensor, "B T"], shown_BT: Int[Tensor, "B T"]
+    ) -> Float[Tensor, "B T C"]:
+        """Log predictive distribution of each answer from the examples before it.
+
+        Args:
+            inputs_BT: Column of each example's input in the table.
+            shown_BT: The answer that the context shows for it, right or wrong.
+        """
+        num_rows, num_examples = inputs_BT.shape
+        size = max(1, ELEMENTS_PER_CHUNK // (num_examples * len(self.answers_AN)))
+        parts = [
+            self._predict(inputs_BT[start : start + size], shown_BT[start : start + size])
+            for start in range(0, num_rows, size)
+        ]
+        return torch.cat(parts).log()
+
+    def _predict(self, inputs_BT: Tensor, shown_BT: Tensor) -> Tensor:
+        answers_BTA = self.answers_AN.T[inputs_BT]
+        is_match_BTA = answers_BTA == shown_BT[..., None]
+        # Matches *before* an example: its own answer is what is asked.
+        matches_BTA = is_match_BTA.cumsum(dim=1) - is_match_BTA.to(torch.int64)
+        floor = self.noise / self.num_classes
+        log_odds = log((1.0 - self.noise + floor) / floor)
+        weights_BTA = (matches_BTA.double() * log_odds).softmax(dim=-1)
+        probs_BTC = weights_BTA.new_zeros(*shown_BT.shape, self.num_classes)
+        probs_BTC.scatter_add_(2, answers_BTA, weights_BTA)
+        return (1.0 - self.noise) * probs_BTC + floor
+
+
+def symmetric_divergence(
+    log_p: Float[Tensor, "*N C"], log_q: Float[Tensor, "*N C"]
+) -> Float[Tensor, "*N"]:
+    """Mean of KL(p ‖ q) and KL(q ‖ p), in nats."""
+    return 0.5 * ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(dim=-1)
+
+
+def relative_position(to_generaliser: Tensor, to_memoriser: Tensor, between: Tensor) -> Tensor:
+    """Where a predictor stands between the two: -1 at the generaliser, +1 at the memoriser."""
+    return ((to_generaliser - to_memoriser) / between).clamp(-1.0, 1.0)
