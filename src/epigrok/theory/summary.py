@@ -21,11 +21,13 @@ from epigrok.theory.simulation import FiniteSystem, residual_moments, risk_cross
 from epigrok.theory.threshold import PEAK_LEVEL, accuracy_closure, eu_closure, eu_closure2
 
 Table = dict[str, NDArray[Any]]
+Systems = Mapping[float, Sequence[FiniteSystem]]
+"""Finite systems by aspect ratio."""
 SIDES: tuple[Which, Which] = ("emp", "gen")
 DYNAMICS_LAMBDAS = (0.3, 0.6, 0.9, 0.97)
 TRANSITION_LAMBDA = 0.9
 DELAY_LAMBDAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.99)
-"""Aspect ratios at which finite systems are drawn for their delays."""
+"""Aspect ratios at which finite systems are drawn, those of the dynamics among them."""
 LOOSE_EPS_OVER_C0 = 1e-3
 """A tolerance at which the delay formula is far off, shown beside the model's own."""
 QUANTILES = (0.1, 0.5, 0.9)
@@ -48,10 +50,17 @@ def summary_table(model: LinearModel, num_seeds: int = 20, seed: int = 0) -> Tab
         raise UserError(
             f"eps = {model.eps} is too loose: no uncertainty peak at lambda = {min(DELAY_LAMBDAS)}"
         )
+    systems = {
+        lam: [
+            sample_system(model, lam, np.random.default_rng((seed, index, model.num_weights(lam))))
+            for index in range(num_seeds)
+        ]
+        for lam in DELAY_LAMBDAS
+    }
     blocks = [
-        *_dynamics_blocks(model, num_seeds, seed),
+        *_dynamics_blocks(model, systems),
         *_event_blocks(model),
-        *_delay_blocks(model, num_seeds, seed),
+        *_delay_blocks(model, systems),
     ]
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
@@ -84,14 +93,15 @@ def event_times(model: LinearModel, lam: float) -> Crossings:
     return crossings(lam, model.gamma, model.eps / model.initial_excess_risk(lam))
 
 
-def _dynamics_blocks(model: LinearModel, num_seeds: int, seed: int) -> Iterable[Table]:
+def _dynamics_blocks(model: LinearModel, systems: Systems) -> Iterable[Table]:
     for lam in DYNAMICS_LAMBDAS:
         C0 = model.initial_excess_risk(lam)
-        s = np.geomspace(0.1, 3.0 * float(event_times(model, lam).s_gen_grok), 240)
-        systems = _systems(model, lam, num_seeds, seed)
+        end = 3.0 * float(event_times(model, lam).s_gen_grok)
+        # Dense both on a logarithmic axis and, around the events, on a linear one.
+        s = np.union1d(np.geomspace(0.1, end, 120), np.linspace(0.0, end, 150))
         for which in SIDES:
             risk = C0 * np.exp(log_relative_risk(s, which, lam, model.gamma))
-            moments = [residual_moments(system, s, which) for system in systems]
+            moments = [residual_moments(system, s, which) for system in systems[lam]]
             risks = {"risk_over_C0": (risk / C0, [m.risk / C0 for m in moments])}
             yield from _curve_blocks("dynamics", which, lam, s, risks)
             if lam != TRANSITION_LAMBDA:
@@ -134,7 +144,7 @@ def _event_blocks(model: LinearModel) -> Iterable[Table]:
             yield _block(keys | {"source": "limit"}, TRANSITION_LAMBDA, time, time)
 
 
-def _delay_blocks(model: LinearModel, num_seeds: int, seed: int) -> Iterable[Table]:
+def _delay_blocks(model: LinearModel, systems: Systems) -> Iterable[Table]:
     keys = {"panel": "delay", "quantity": "delta_s_peak", "side": "both"}
     lam, gamma = np.linspace(0.05, 0.99, 95), model.gamma
     # d = lam n is an integer only at some of these; the limit curve needs its real value.
@@ -148,23 +158,17 @@ def _delay_blocks(model: LinearModel, num_seeds: int, seed: int) -> Iterable[Tab
     }
     for source, delta_s in curves.items():
         yield _block(keys | {"source": source}, lam, np.full(lam.size, np.nan), np.asarray(delta_s))
-    for aspect in DELAY_LAMBDAS if num_seeds else ():
+    for aspect, drawn in systems.items():
+        if not drawn:
+            continue
         peaks = [
             [risk_crossing(system, PEAK_LEVEL * model.eps, which) for which in SIDES]
-            for system in _systems(model, aspect, num_seeds, seed)
+            for system in drawn
         ]
         delays = np.diff(np.asarray(peaks), axis=1)[:, 0]
         low, middle, high = np.quantile(delays, QUANTILES)[:, None]
         no_time = np.array([np.nan])
         yield _block(keys | {"source": "finite"}, aspect, no_time, middle, (low, high))
-
-
-def _systems(model: LinearModel, lam: float, num_seeds: int, seed: int) -> list[FiniteSystem]:
-    d = model.num_weights(lam)
-    return [
-        sample_system(model, lam, np.random.default_rng((seed, index, d)))
-        for index in range(num_seeds)
-    ]
 
 
 def _block(
