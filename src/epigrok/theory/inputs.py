@@ -4,14 +4,18 @@ Scalars come back as floats, arrays as arrays. Every mistake raises `UserError` 
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epigrok.errors import UserError
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    Array = NDArray[np.float64]
+else:
+    # NumPy turns zero-dimensional results into scalars, which behave like the arrays they were.
+    Array = NDArray[np.float64] | np.float64
 RealLike = float | int | np.number[Any] | Sequence[Any] | NDArray[Any]
 """Anything numpy reads as real numbers."""
 FloatOrArray = float | Array
