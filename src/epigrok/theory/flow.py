@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float64
 from scipy.linalg import LinAlgError, cholesky, eigh
 
 from epigrok.errors import UserError
@@ -36,27 +37,27 @@ _PSD_TOLERANCE = 1e-12  # of the largest entry: eigenvalues this far below zero 
 class EigenFlow:
     """The flow in the eigenbasis of the sample covariance; vectors there are U^T times them."""
 
-    X: Array
-    y: Array
+    X: Float64[np.ndarray, "n d"]
+    y: Float64[np.ndarray, " n"]
     sigma2: float
     tau2: float
-    nu: Array
+    nu: Float64[np.ndarray, " d"]
     """Eigenvalues of X^T X / n, ascending."""
-    U: Array
+    U: Float64[np.ndarray, "d d"]
     """Eigenvectors, in columns."""
-    a: Array
+    a: Float64[np.ndarray, " d"]
     """Eigenvalues n nu / sigma2 + 1/tau2 of A: the decay rates of the mean."""
-    mean_limit: Array
+    mean_limit: Float64[np.ndarray, " d"]
     """Posterior mean, in the eigenbasis."""
-    mean_gap: Array
+    mean_gap: Float64[np.ndarray, " d"]
     """Initial mean minus posterior mean, in the eigenbasis."""
-    initial_variances: Array
+    initial_variances: Float64[np.ndarray, " d"]
     """Diagonal of the initial covariance, in the eigenbasis."""
-    initial_covariance: Array | None
+    initial_covariance: Float64[np.ndarray, "d d"] | None
     """All of it; None for an isotropic start, which is diagonal in every basis."""
 
     @property
-    def mu_inf(self) -> Array:
+    def mu_inf(self) -> Float64[np.ndarray, " d"]:
         """Posterior mean, in the original basis."""
         return np.asarray(self.U @ self.mean_limit)
 
@@ -81,7 +82,7 @@ class Risks(NamedTuple):
 
 
 def eigen_flow(
-    X: RealLike, y: RealLike, sigma2: float, tau2: float, mu0: RealLike, Sigma0: RealLike
+    X: RealLike, y: RealLike, sigma2: RealLike, tau2: RealLike, mu0: RealLike, Sigma0: RealLike
 ) -> EigenFlow:
     """Diagonalise the flow of a data set.
 
@@ -125,12 +126,12 @@ def eigen_flow(
     )
 
 
-def mean_at(flow: EigenFlow, t: RealLike) -> Array:
+def mean_at(flow: EigenFlow, t: RealLike) -> Float64[np.ndarray, "*T d"]:
     r"""Mean $\mu_t = \mu_\infty + e^{-At}(\mu_0 - \mu_\infty)$, shape (T, d)."""
     return np.asarray(mode_means(flow, t) @ flow.U.T)
 
 
-def cov_at(flow: EigenFlow, t: RealLike) -> Array:
+def cov_at(flow: EigenFlow, t: RealLike) -> Float64[np.ndarray, "*T d d"]:
     r"""Covariance $\Sigma_t = e^{-At}\Sigma_0 e^{-At} + A^{-1}(I - e^{-2At})$, shape (T, d, d)."""
     return np.asarray(flow.U @ mode_covariance(flow, t) @ flow.U.T)
 
@@ -155,7 +156,7 @@ def risks_at(
     flow: EigenFlow,
     t: RealLike,
     w_star: RealLike,
-    sigma_eps2: float,
+    sigma_eps2: RealLike,
     Sigma_x: RealLike | None = None,
 ) -> Risks:
     r"""Expected risks under $q_t$, with their decomposition.
@@ -192,19 +193,19 @@ def risks_at(
     return Risks(emp, gen)
 
 
-def mode_means(flow: EigenFlow, t: RealLike) -> Array:
+def mode_means(flow: EigenFlow, t: RealLike) -> Float64[np.ndarray, "*T d"]:
     """Mean in the eigenbasis, shape (T, d)."""
     return np.asarray(flow.mean_limit + np.exp(-_rates_times(flow, t)) * flow.mean_gap)
 
 
-def mode_variances(flow: EigenFlow, t: RealLike) -> Array:
+def mode_variances(flow: EigenFlow, t: RealLike) -> Float64[np.ndarray, "*T d"]:
     """Diagonal of the covariance in the eigenbasis, shape (T, d)."""
     exponent = -2.0 * _rates_times(flow, t)
     # Not limit + gap * decay: these terms are positive, and do not cancel at small times.
     return np.asarray(np.exp(exponent) * flow.initial_variances - np.expm1(exponent) / flow.a)
 
 
-def mode_covariance(flow: EigenFlow, t: RealLike) -> Array:
+def mode_covariance(flow: EigenFlow, t: RealLike) -> Float64[np.ndarray, "*T d d"]:
     """Covariance in the eigenbasis, shape (T, d, d)."""
     variances = mode_variances(flow, t)
     indices = np.arange(flow.a.size)

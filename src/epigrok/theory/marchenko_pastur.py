@@ -57,7 +57,7 @@ def mp_pdf(nu: RealLike, lam: RealLike) -> FloatOrArray:
     return unwrapped(density)
 
 
-def mp_expect(f: Callable[[Array], Array], lam: float) -> FloatOrArray:
+def mp_expect(f: Callable[[Array], Array], lam: RealLike) -> FloatOrArray:
     r"""Expectation $\mathbb{E} f(\nu)$, atom included.
 
     Smooth `f` and `f` with poles on the negative axis, such as $1/(\nu+\gamma)$, come out to

@@ -7,6 +7,7 @@ over points; a scalar time drops the T axis.
 """
 
 import numpy as np
+from jaxtyping import Float64
 
 from epigrok.errors import UserError
 from epigrok.theory.flow import EigenFlow, mode_covariance, mode_means, mode_variances
@@ -14,7 +15,9 @@ from epigrok.theory.inputs import Array, FloatOrArray, RealLike, nonnegative, re
 from epigrok.theory.threshold import binary_entropy, gaussian_eu, interval_prob
 
 
-def prediction_moments(flow: EigenFlow, t: RealLike, x: RealLike) -> tuple[Array, Array]:
+def prediction_moments(
+    flow: EigenFlow, t: RealLike, x: RealLike
+) -> tuple[Float64[np.ndarray, "*T_m"], Float64[np.ndarray, "*T_m"]]:
     r"""Mean $x^\top\mu_t$ and variance $x^\top\Sigma_t x$ of the prediction, each (T, m).
 
     Args:
@@ -39,22 +42,23 @@ def prediction_moments(flow: EigenFlow, t: RealLike, x: RealLike) -> tuple[Array
         variance = np.asarray(flat).reshape(*times.shape, len(modes))
     if x.ndim == 1:
         mean, variance = mean[..., 0], variance[..., 0]
-    return np.asarray(mean), np.maximum(variance, 0.0)  # rounding can leave a zero below zero
+    # Rounding can leave a zero below zero.
+    return np.asarray(mean), np.asarray(np.maximum(variance, 0.0))
 
 
-def accuracy(flow: EigenFlow, t: RealLike, x: RealLike, y: RealLike, eps: float) -> FloatOrArray:
+def accuracy(flow: EigenFlow, t: RealLike, x: RealLike, y: RealLike, eps: RealLike) -> FloatOrArray:
     """Probability that a sampled predictor is within sqrt(eps) of `y`, averaged over points."""
     inside, _ = _success(flow, t, x, y, eps)
     return _mean_over_points(inside, x)
 
 
-def train_accuracy(flow: EigenFlow, t: RealLike, eps: float) -> FloatOrArray:
+def train_accuracy(flow: EigenFlow, t: RealLike, eps: RealLike) -> FloatOrArray:
     """`accuracy` on the training data: the paper's empirical accuracy."""
     return accuracy(flow, t, flow.X, flow.y, eps)
 
 
 def population_accuracy(
-    flow: EigenFlow, t: RealLike, x: RealLike, w_star: RealLike, sigma_eps2: float, eps: float
+    flow: EigenFlow, t: RealLike, x: RealLike, w_star: RealLike, sigma_eps2: RealLike, eps: RealLike
 ) -> FloatOrArray:
     r"""Accuracy at new inputs with Gaussian label noise absorbed into the variance.
 
@@ -71,7 +75,7 @@ def population_accuracy(
 
 
 def threshold_eu(
-    flow: EigenFlow, t: RealLike, x: RealLike, y: RealLike, eps: float
+    flow: EigenFlow, t: RealLike, x: RealLike, y: RealLike, eps: RealLike
 ) -> FloatOrArray:
     r"""Entropy $h_2(p_t(x, y))$ of a sampled predictor's success, averaged over points, in nats.
 
@@ -81,18 +85,18 @@ def threshold_eu(
     return _mean_over_points(np.asarray(binary_entropy(*_success(flow, t, x, y, eps))), x)
 
 
-def train_threshold_eu(flow: EigenFlow, t: RealLike, eps: float) -> FloatOrArray:
+def train_threshold_eu(flow: EigenFlow, t: RealLike, eps: RealLike) -> FloatOrArray:
     """`threshold_eu` on the training data."""
     return threshold_eu(flow, t, flow.X, flow.y, eps)
 
 
-def predictive_eu(flow: EigenFlow, t: RealLike, x: RealLike, sigma_eps2: float) -> FloatOrArray:
+def predictive_eu(flow: EigenFlow, t: RealLike, x: RealLike, sigma_eps2: RealLike) -> FloatOrArray:
     r"""Uncertainty $\frac12\log(1 + x^\top\Sigma_t x/\sigma_\varepsilon^2)$ at each input."""
     return gaussian_eu(prediction_moments(flow, t, x)[1], sigma_eps2)
 
 
 def _success(
-    flow: EigenFlow, t: RealLike, x: RealLike, y: RealLike, eps: float
+    flow: EigenFlow, t: RealLike, x: RealLike, y: RealLike, eps: RealLike
 ) -> tuple[Array, Array]:
     mean, variance = prediction_moments(flow, t, x)
     y = real("y", y)

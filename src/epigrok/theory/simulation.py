@@ -8,10 +8,10 @@ exact law of both risk curves in $O(d)$ per time.
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float64
 from scipy.optimize import brentq
 
-from epigrok.errors import UserError
-from epigrok.theory.inputs import Array, RealLike, nonnegative, positive, side
+from epigrok.theory.inputs import RealLike, nonnegative, positive, scalar, side
 from epigrok.theory.marchenko_pastur import sample_spectrum
 from epigrok.theory.model import LinearModel
 
@@ -21,11 +21,11 @@ class FiniteSystem:
     """One data set with its true weights, in the eigenbasis of the sample covariance."""
 
     model: LinearModel
-    nu: Array
+    nu: Float64[np.ndarray, " d"]
     """Eigenvalues of X^T X / n."""
-    w_star: Array
+    w_star: Float64[np.ndarray, " d"]
     """True weights."""
-    noise: Array
+    noise: Float64[np.ndarray, " d"]
     """Label noise along the left singular vectors; zero where `nu` is."""
     noise_outside: float
     """Squared norm of the label noise outside the span of the inputs."""
@@ -35,13 +35,13 @@ class FiniteSystem:
 class ResidualMoments:
     """Second moment of the residual, split into what q_t knows and what it does not."""
 
-    mean_square: Array
+    mean_square: Float64[np.ndarray, "*T"]
     """Of the residual of the mean prediction, averaged over data points."""
-    variance: Array
+    variance: Float64[np.ndarray, "*T"]
     """Of the prediction under q_t, averaged over data points."""
 
     @property
-    def risk(self) -> Array:
+    def risk(self) -> Float64[np.ndarray, "*T"]:
         """Expected half squared error."""
         return np.asarray(0.5 * (self.mean_square + self.variance))
 
@@ -83,21 +83,20 @@ def residual_moments(system: FiniteSystem, s: RealLike, which: str) -> ResidualM
     )
 
 
-def risk_crossing(system: FiniteSystem, risk: float, which: str) -> float:
+def risk_crossing(system: FiniteSystem, risk: RealLike, which: str) -> float:
     """First time the total risk falls to `risk`; NaN if it starts below, infinity if it never does.
 
     Total, not excess: accuracy sees all of the risk. Assumes a risk that falls until it gets there,
     as it does from a start wider than the posterior.
     """
-    if not positive("risk", risk) < np.inf:
-        raise UserError(f"risk must be finite, not {risk}")
+    level = scalar(positive("risk", risk), "risk")
 
     def log_gap(log_s: float) -> float:
-        return float(np.log(residual_moments(system, np.exp(log_s), which).risk / risk))
+        return float(np.log(residual_moments(system, np.exp(log_s), which).risk / level))
 
-    if residual_moments(system, 0.0, which).risk <= risk:
+    if residual_moments(system, 0.0, which).risk <= level:
         return np.nan
-    if residual_moments(system, np.inf, which).risk >= risk:
+    if residual_moments(system, np.inf, which).risk >= level:
         return np.inf
     high = 0.0
     while log_gap(high) > 0:

@@ -72,12 +72,12 @@ def effective_modes(s: RealLike, lam: RealLike, d: RealLike) -> FloatOrArray:
 
 
 def validity_report(
-    lam: float,
-    gamma: float,
-    eps_over_C0: float,
+    lam: RealLike,
+    gamma: RealLike,
+    eps_over_C0: RealLike,
     d: int | None = None,
-    floor_over_eps: float | None = None,
-    covariance_share: float | None = None,
+    floor_over_eps: RealLike | None = None,
+    covariance_share: RealLike | None = None,
 ) -> ValidityReport:
     r"""Report on the assumptions behind closures and delay formulas.
 
@@ -92,10 +92,10 @@ def validity_report(
     lam = scalar(positive("lam", lam), "lam")
     gamma = scalar(nonnegative("gamma", gamma), "gamma")
     eps = scalar(positive("eps_over_C0", eps_over_C0), "eps_over_C0")
-    if covariance_share is not None and not 0.0 <= covariance_share <= 1.0:
-        raise UserError(f"covariance_share must lie in [0, 1], not {covariance_share}")
-    if floor_over_eps is not None:
-        nonnegative("floor_over_eps", floor_over_eps)
+    floor = _optional("floor_over_eps", floor_over_eps)
+    share = _optional("covariance_share", covariance_share)
+    if share is not None and share > 1.0:
+        raise UserError(f"covariance_share must be at most 1, not {share}")
     exact = crossings(lam, gamma, eps)
     nu_minus, s_gen = float(mp_edges(lam)[0]), float(exact.s_gen_peak)
     modes = None
@@ -111,9 +111,13 @@ def validity_report(
         assumptions=(
             *_existence(lam, eps, s_gen),
             *_asymptotic(edge_time, prior_share),
-            *_finite_system(modes, floor_over_eps, covariance_share),
+            *_finite_system(modes, floor, share),
         ),
     )
+
+
+def _optional(name: str, value: RealLike | None) -> float | None:
+    return None if value is None else scalar(nonnegative(name, value), name)
 
 
 def _verdict(value: float, is_fine: bool) -> bool | None:
