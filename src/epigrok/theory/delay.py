@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epigrok.theory.asymptotics import crossing_edge_newton, crossing_lambert
-from epigrok.theory.excess_risk import crossing_s
+from epigrok.theory.excess_risk import crossing_s, crossing_time
 from epigrok.theory.inputs import (
     FloatOrArray,
     RealLike,
@@ -32,6 +32,20 @@ from epigrok.theory.inputs import (
 )
 from epigrok.theory.marchenko_pastur import lower_edge, mp_log_G, mp_log_M
 from epigrok.theory.threshold import GROK_LEVEL, PEAK_LEVEL
+from epigrok.theory.validity import validity_report
+
+__all__ = [
+    "Crossings",
+    "DelayBounds",
+    "crossing_s",
+    "crossing_time",
+    "crossings",
+    "crossings_edge_newton",
+    "crossings_lambert",
+    "delay_bounds",
+    "delay_leading",
+    "validity_report",
+]
 
 
 class Crossings(NamedTuple):

@@ -99,7 +99,7 @@ def eigen_flow(
     tau2 = scalar(positive("tau2", tau2, allow_inf=True), "tau2")
     _check_shapes(X, y, mu0, Sigma0)
     n, d = X.shape
-    nu, U = eigh(X.T @ X / n, driver="evd")
+    nu, U = eigh(X.T @ X / n, driver="evd", overwrite_a=True, check_finite=False)
     nu = np.maximum(nu, 0.0)
     nu[: max(d - n, 0)] = 0.0  # known zeros, which rounding would have returned as 1e-17
     a = n * nu / sigma2 + 1.0 / tau2

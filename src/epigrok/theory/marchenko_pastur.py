@@ -27,13 +27,12 @@ from epigrok.theory.inputs import (
     scalar,
     unwrapped,
 )
-from epigrok.theory.quadrature import gauss_legendre
+from epigrok.theory.quadrature import gauss_legendre, in_blocks
 
 NUM_NODES = 160
 """Nodes of the phi-sinh rule: rounding accuracy for every aspect ratio and time."""
 _CUT_EXPONENT = 50.0  # e^-50 of the integrand is dropped: far below float64 rounding
 _SMALLEST_SCALE = 1e-13  # of the interval: keeps the sinh map defined at lambda = 1
-_BLOCK = 4096  # quadratures done at once: bounds memory at 5 MB per temporary
 
 
 def mp_edges(lam: RealLike) -> tuple[FloatOrArray, FloatOrArray]:
@@ -115,7 +114,7 @@ def mp_resolvent(lam: RealLike, gamma: RealLike) -> FloatOrArray:
 def mp_log_G(s: RealLike, lam: RealLike) -> FloatOrArray:
     r"""$\log G(s) = \log \mathbb{E}\, e^{-s\nu}$, atom included."""
     s, lam = broadcast(s=nonnegative("s", s), lam=positive("lam", lam))
-    return unwrapped(_in_blocks(_log_G, s, lam))
+    return unwrapped(in_blocks(_log_G, s, lam))
 
 
 def mp_log_M(s: RealLike, lam: RealLike) -> FloatOrArray:
@@ -237,12 +236,3 @@ def _log_G(s: Array, lam: Array) -> Array:
         fall = np.expm1(-s[is_early, None] * nu[is_early])
         log_G[is_early] = np.log1p((weights[is_early] * fall).sum(axis=-1))
     return log_G
-
-
-def _in_blocks(kernel: Callable[[Array, Array], Array], s: Array, lam: Array) -> Array:
-    flat_s, flat_lam = s.reshape(-1), lam.reshape(-1)
-    out = np.empty(flat_s.shape)
-    for start in range(0, out.size, _BLOCK):
-        block = slice(start, start + _BLOCK)
-        out[block] = kernel(flat_s[block], flat_lam[block])
-    return out.reshape(s.shape)

@@ -19,7 +19,7 @@ from epigrok.theory.inputs import (
     real,
     unwrapped,
 )
-from epigrok.theory.quadrature import gauss_legendre
+from epigrok.theory.quadrature import gauss_legendre, in_blocks
 
 PEAK_LEVEL = 1.0 / (4.0 * float(erfinv(0.5)) ** 2)
 """Risk over eps at which the closure's uncertainty peaks: 1.0990546691588662."""
@@ -102,7 +102,7 @@ def eu_closure2(mean_square: RealLike, variance: RealLike, eps: RealLike) -> Flo
     centred = (m2 == 0) & (v > 0)
     uncertainty[centred] = _entropy_at(np.zeros(centred.sum()), v[centred], edge[centred])
     mixed = (m2 > 0) & (v > 0)
-    uncertainty[mixed] = _gaussian_mean_entropy(m2[mixed], v[mixed], edge[mixed])
+    uncertainty[mixed] = in_blocks(_gaussian_mean_entropy, m2[mixed], v[mixed], edge[mixed])
     return unwrapped(uncertainty)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from epigrok.errors import UserError
-from epigrok.theory.delay import crossings
+from epigrok.theory.excess_risk import crossing_s
 from epigrok.theory.inputs import (
     FloatOrArray,
     RealLike,
@@ -96,12 +96,14 @@ def validity_report(
     share = _optional("covariance_share", covariance_share)
     if share is not None and share > 1.0:
         raise UserError(f"covariance_share must be at most 1, not {share}")
-    exact = crossings(lam, gamma, eps)
-    nu_minus, s_gen = float(mp_edges(lam)[0]), float(exact.s_gen_peak)
+    s_emp, s_gen = (
+        float(crossing_s(PEAK_LEVEL * eps, which, lam, gamma)) for which in ("emp", "gen")
+    )
+    nu_minus = float(mp_edges(lam)[0])
     modes = None
     if d is not None and np.isfinite(s_gen):
         modes = float(effective_modes(s_gen, lam, d))
-    edge_time = nu_minus * float(exact.s_emp_peak)
+    edge_time = nu_minus * s_emp
     prior_share = gamma / nu_minus if nu_minus > 0 else (np.inf if gamma > 0 else 0.0)
     return ValidityReport(
         nu_minus_s_emp=edge_time,
