@@ -6,7 +6,9 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
+from epigrok.errors import UserError
 from epigrok.figures.output import csv_text, write_atomically, write_figure
 from epigrok.figures.theory import rows, summary_caption, summary_figure
 from epigrok.figures.theory_delay_error import delay_error_caption, delay_error_figure
@@ -178,6 +180,12 @@ def test_csv_reads_back_as_the_table(summary: Table) -> None:
     values = np.array([float(row["value"]) for row in read])
     assert (values == summary["value"]).all()
     assert {row["q10"] for row in read if row["source"] == "limit"} == {""}
+
+
+def test_a_place_that_cannot_be_written_is_the_users_mistake(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot write to"):
+        write_figure(Figure(), tmp_path / "file" / "folder", "figure", {"x": [1.0]}, "caption")
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: LinearModel(s0=-1.0), "s0 must not be negative, not -1.0"),
     (lambda: summary_table(summary_model(), -1), "seeds must not be negative, not -1"),
     (lambda: summary_table(LinearModel(eps=1e6), 0), "eps = 1000000.0 is too loose"),
+    (lambda: summary_table(LinearModel(n=20, sigma2=1.0), 1), "has no uncertainty peak"),
     (lambda: residual_moments(system(), -1.0, "gen"), "s must not be negative"),
     (lambda: risk_crossing(system(), 0.0, "gen"), "risk must be positive, not 0.0"),
 ]

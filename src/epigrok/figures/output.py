@@ -13,6 +13,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from epigrok.errors import UserError
 from epigrok.figures.style import publication_style
 
 _WITHOUT_DATES: dict[str, dict[str, Any]] = {
@@ -26,6 +27,10 @@ def write_figure(
     figure: Figure, directory: Path, name: str, table: Mapping[str, Iterable[Any]], caption: str
 ) -> list[Path]:
     """Write `name`.pdf, .svg, .png, .csv and .txt into `directory`, and return their paths."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write to {directory}: {error.strerror}") from error
     contents = {}
     with publication_style():
         for suffix, metadata in _WITHOUT_DATES.items():
@@ -34,7 +39,6 @@ def write_figure(
             contents[suffix] = image.getvalue()
     contents["csv"] = csv_text(table).encode()
     contents["txt"] = (caption.rstrip() + "\n").encode()
-    directory.mkdir(parents=True, exist_ok=True)
     paths = []
     for suffix, content in contents.items():
         path = directory / f"{name}.{suffix}"

@@ -26,9 +26,9 @@ from epigrok.theory.threshold import GROK_ACCURACY
 
 _LAMBDA_STYLES: tuple[dict[str, Any], ...] = (
     {"color": SKY_BLUE, "linewidth": 0.8},
-    {"color": GREEN, "linewidth": 1.1},
-    {"color": BLUE, "linewidth": 1.5},
-    {"color": PURPLE, "linewidth": 2.0},
+    {"color": GREEN, "linewidth": 1.05},
+    {"color": BLUE, "linewidth": 1.35},
+    {"color": PURPLE, "linewidth": 1.7},
 )  # thicker with the aspect ratio: the order survives printing in grey
 _SIDE_STYLES: dict[str, Any] = {"emp": (0, (4, 1.5)), "gen": "-"}
 _SIDE_NAMES = {"emp": "training", "gen": "generalisation"}
@@ -58,7 +58,8 @@ def summary_caption(model: LinearModel, num_seeds: int) -> str:
         else ""
     )
     return (
-        "Gaussian variational inference in Bayesian linear regression. "
+        "Gaussian variational inference in Bayesian linear regression; EU is the epistemic "
+        "uncertainty of being right within the tolerance. "
         "(a) The larger the aspect ratio λ = d/n, the further generalisation trails training. "
         f"(b) At λ = {TRANSITION_LAMBDA:g} the generalisation EU peaks within the transition from "
         "interpolation (training above the accuracy threshold) to generalisation. "

@@ -8,7 +8,7 @@ final risk is far below the tolerance, so that the paper's closures describe rea
 from dataclasses import dataclass
 
 from epigrok.errors import UserError
-from epigrok.theory.inputs import nonnegative, positive
+from epigrok.theory.inputs import FloatOrArray, RealLike, nonnegative, positive, unwrapped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +56,9 @@ class LinearModel:
         positive("lam", lam)
         return max(1, round(lam * self.n))
 
-    def initial_excess_risk(self, lam: float) -> float:
-        r"""$C_0 = d(\tau^2 + s_0)/2$, to leading order in $\gamma$."""
-        return 0.5 * self.num_weights(lam) * (self.tau2 + self.s0)
+    def initial_excess_risk(self, lam: RealLike) -> FloatOrArray:
+        r"""$C_0 = \lambda n (\tau^2 + s_0)/2$, to leading order in $\gamma$."""
+        return unwrapped(0.5 * positive("lam", lam) * self.n * (self.tau2 + self.s0))
 
     @property
     def covariance_share(self) -> float:

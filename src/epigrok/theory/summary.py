@@ -147,8 +147,7 @@ def _event_blocks(model: LinearModel) -> Iterable[Table]:
 def _delay_blocks(model: LinearModel, systems: Systems) -> Iterable[Table]:
     keys = {"panel": "delay", "quantity": "delta_s_peak", "side": "both"}
     lam, gamma = np.linspace(0.05, 0.99, 95), model.gamma
-    # d = lam n is an integer only at some of these; the limit curve needs its real value.
-    eps = 2.0 * model.eps / (lam * model.n * (model.tau2 + model.s0))
+    eps = model.eps / model.initial_excess_risk(lam)
     curves = {
         "limit": crossings(lam, gamma, eps).delta_s_peak,
         "leading": delay_leading(lam, gamma),
@@ -165,7 +164,12 @@ def _delay_blocks(model: LinearModel, systems: Systems) -> Iterable[Table]:
             [risk_crossing(system, PEAK_LEVEL * model.eps, which) for which in SIDES]
             for system in drawn
         ]
-        delays = np.diff(np.asarray(peaks), axis=1)[:, 0]
+        if not np.isfinite(peaks).all():
+            raise UserError(
+                f"a finite system at lambda = {aspect} has no uncertainty peak: its risk does not "
+                f"pass eps = {model.eps}; lower sigma2 = {model.sigma2} or change eps"
+            )
+        delays = np.diff(peaks, axis=1)[:, 0]
         low, middle, high = np.quantile(delays, QUANTILES)[:, None]
         no_time = np.array([np.nan])
         yield _block(keys | {"source": "finite"}, aspect, no_time, middle, (low, high))
