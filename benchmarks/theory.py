@@ -16,8 +16,8 @@ from epigrok.figures.output import write_figure
 from epigrok.figures.theory import summary_caption, summary_figure
 from epigrok.theory.delay import crossing_s
 from epigrok.theory.flow import eigen_flow, risks_at
+from epigrok.theory.linear_model import summary_model
 from epigrok.theory.marchenko_pastur import mp_log_G, sample_spectrum
-from epigrok.theory.model import summary_model
 from epigrok.theory.summary import summary_table
 
 

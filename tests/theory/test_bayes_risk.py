@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from epigrok.theory.bayes_risk import bayes_excess_risk, bayes_risk_floor, isotropic_trace
 from epigrok.theory.excess_risk import log_relative_risk
-from epigrok.theory.model import LinearModel
+from epigrok.theory.linear_model import LinearModel
 from epigrok.theory.simulation import residual_moments, sample_system
 
 

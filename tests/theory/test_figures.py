@@ -12,7 +12,7 @@ from epigrok.errors import UserError
 from epigrok.figures.output import csv_text, write_atomically, write_figure
 from epigrok.figures.theory import rows, summary_caption, summary_figure
 from epigrok.figures.theory_delay_error import delay_error_caption, delay_error_figure
-from epigrok.theory.model import LinearModel, summary_model
+from epigrok.theory.linear_model import LinearModel, summary_model
 from epigrok.theory.summary import Table, delay_error_table, event_times, summary_table
 from epigrok.theory.threshold import GROK_ACCURACY
 

@@ -9,7 +9,7 @@ import pytest
 from epigrok.errors import UserError
 from epigrok.theory import asymptotics, bayes_risk, delay, excess_risk, flow, predictive, threshold
 from epigrok.theory import marchenko_pastur as mp
-from epigrok.theory.model import LinearModel, summary_model
+from epigrok.theory.linear_model import LinearModel, summary_model
 from epigrok.theory.simulation import residual_moments, risk_crossing, sample_system
 from epigrok.theory.summary import summary_table
 from epigrok.theory.validity import validity_report

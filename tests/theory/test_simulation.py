@@ -5,7 +5,7 @@ import pytest
 
 from epigrok.theory import flow
 from epigrok.theory.delay import crossings
-from epigrok.theory.model import LinearModel, summary_model
+from epigrok.theory.linear_model import LinearModel, summary_model
 from epigrok.theory.simulation import (
     FiniteSystem,
     residual_moments,

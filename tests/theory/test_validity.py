@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from epigrok.theory.delay import crossings
-from epigrok.theory.model import summary_model
+from epigrok.theory.linear_model import summary_model
 from epigrok.theory.validity import ValidityReport, effective_modes, validity_report
 
 

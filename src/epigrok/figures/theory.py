@@ -20,7 +20,7 @@ from epigrok.figures.style import (
     label_panel,
     publication_style,
 )
-from epigrok.theory.model import LinearModel
+from epigrok.theory.linear_model import LinearModel
 from epigrok.theory.summary import LOOSE_EPS_OVER_C0, TRANSITION_LAMBDA, Table
 from epigrok.theory.threshold import GROK_ACCURACY
 

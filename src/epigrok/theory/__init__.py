@@ -8,7 +8,7 @@ float64 NumPy and SciPy throughout. The modules, from the general to the particu
 - `excess_risk`, `asymptotics`: the paper's risk curves and when they cross a level
 - `bayes_risk`: the well-specified model without the paper's matched assumption
 - `delay`, `validity`: train-generalisation delays, their bounds, and which assumptions hold
-- `model`, `simulation`, `summary`: parameters, exact finite systems, the tables behind the figures
+- `linear_model`, `simulation`, `summary`: parameters, finite systems, tables behind the figures
 """
 
 from epigrok.theory import (
@@ -17,8 +17,8 @@ from epigrok.theory import (
     delay,
     excess_risk,
     flow,
+    linear_model,
     marchenko_pastur,
-    model,
     predictive,
     simulation,
     summary,
@@ -32,8 +32,8 @@ __all__ = [
     "delay",
     "excess_risk",
     "flow",
+    "linear_model",
     "marchenko_pastur",
-    "model",
     "predictive",
     "simulation",
     "summary",

@@ -12,8 +12,8 @@ from jaxtyping import Float64
 from scipy.optimize import brentq
 
 from epigrok.theory.inputs import RealLike, nonnegative, positive, scalar, side
+from epigrok.theory.linear_model import LinearModel
 from epigrok.theory.marchenko_pastur import sample_spectrum
-from epigrok.theory.model import LinearModel
 
 
 @dataclass(frozen=True, kw_only=True)

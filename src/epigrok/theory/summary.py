@@ -16,7 +16,7 @@ from epigrok.theory.delay import (
 )
 from epigrok.theory.excess_risk import log_relative_risk
 from epigrok.theory.inputs import Array, FloatOrArray, Which
-from epigrok.theory.model import LinearModel
+from epigrok.theory.linear_model import LinearModel
 from epigrok.theory.simulation import FiniteSystem, residual_moments, risk_crossing, sample_system
 from epigrok.theory.threshold import PEAK_LEVEL, accuracy_closure, eu_closure, eu_closure2
 
