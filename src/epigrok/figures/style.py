@@ -63,7 +63,7 @@ def publication_style() -> Iterator[None]:
 
 def captioned_figure(height: float, caption: str) -> Figure:
     """A figure of text width and `height` inches, with `caption` printed under its panels."""
-    lines = textwrap.fill(caption, 152)
+    lines = textwrap.fill(caption, 152, break_on_hyphens=False)
     share = (0.115 * (lines.count("\n") + 1) + 0.12) / height
     layout = ConstrainedLayoutEngine(rect=(0.0, share, 1.0, 1.0 - share))
     figure = Figure(figsize=(TEXT_WIDTH, height), layout=layout)

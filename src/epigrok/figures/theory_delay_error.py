@@ -51,9 +51,13 @@ def delay_error_caption(table: Table) -> str:
         "10 % (dash-dot) and 100 % (solid). The leading-order formula always over-estimates and "
         "needs ε/C₀ ≪ (1 - √λ)³/4 (dashed), which recedes as λ → 1. White: no value. "
         "Largest error for 0.1 ≤ λ ≤ 0.99 and ε/C₀ ≤ 0.001: "
-        + ", ".join(f"{title} {100 * worst[name]:.2g} %" for name, title in _FORMULAS.items())
+        + ", ".join(f"{title} {_percent(worst[name])}" for name, title in _FORMULAS.items())
         + f". Parameter: γ = σ²/(nτ²) = {table['gamma'][0]:g}."
     )
+
+
+def _percent(error: float) -> str:
+    return f"{100 * error:.0f} %" if error > 1.0 else f"{100 * error:.2g} %"
 
 
 def _draw_map(axes: Axes, table: Table, formula: str, norm: BoundaryNorm) -> QuadMesh:
