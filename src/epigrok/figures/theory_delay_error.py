@@ -50,7 +50,7 @@ def delay_error_caption(table: Table) -> str:
         "relative to the exact delay of the Marchenko-Pastur limit; contours at 1 % (dotted), "
         "10 % (dash-dot) and 100 % (solid). The leading-order formula always over-estimates and "
         "needs ε/C₀ ≪ (1 - √λ)³/4 (dashed), which recedes as λ → 1. White: no value. "
-        "Largest error for 0.1 ≤ λ ≤ 0.99 and ε/C₀ ≤ 0.001: "
+        "Largest error of the plotted points with 0.1 ≤ λ ≤ 0.99 and ε/C₀ ≤ 0.001: "
         + ", ".join(f"{title} {_percent(worst[name])}" for name, title in _FORMULAS.items())
         + f". Parameter: γ = σ²/(nτ²) = {table['gamma'][0]:g}."
     )
