@@ -1,0 +1,67 @@
+"""A figure on disk: PDF, SVG and PNG, the plotted data as CSV, the caption as text.
+
+Files appear complete or not at all, and the same input gives the same bytes.
+"""
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Mapping
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from epigrok.errors import UserError
+from epigrok.figures.style import publication_style
+
+_WITHOUT_DATES: dict[str, dict[str, Any]] = {
+    "pdf": {"CreationDate": None},
+    "svg": {"Date": None},
+    "png": {"Software": None},
+}
+
+
+def write_figure(
+    figure: Figure, directory: Path, name: str, table: Mapping[str, Iterable[Any]], caption: str
+) -> list[Path]:
+    """Write `name`.pdf, .svg, .png, .csv and .txt into `directory`, and return their paths."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write to {directory}: {error.strerror}") from error
+    contents = {}
+    with publication_style():
+        for suffix, metadata in _WITHOUT_DATES.items():
+            image = io.BytesIO()
+            figure.savefig(image, format=suffix, metadata=metadata)
+            contents[suffix] = image.getvalue()
+    contents["csv"] = csv_text(table).encode()
+    contents["txt"] = (caption.rstrip() + "\n").encode()
+    paths = []
+    for suffix, content in contents.items():
+        path = directory / f"{name}.{suffix}"
+        write_atomically(path, content)
+        paths.append(path)
+    return paths
+
+
+def csv_text(table: Mapping[str, Iterable[Any]]) -> str:
+    """Columns of equal length as CSV with a header; floats in full, NaN as an empty field."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table)
+    for row in zip(*table.values(), strict=True):
+        writer.writerow("" if isinstance(value, float) and isnan(value) else value for value in row)
+    return text.getvalue()
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Put `content` at `path` in one step: a reader sees the old file or the new one."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,76 @@
+"""How every figure looks: palette, sizes and fonts, applied for the time of a `with` block only."""
+
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+COLUMN_WIDTH = 3.4
+"""Width of one column of a two-column page, in inches."""
+TEXT_WIDTH = 7.0
+"""Width of the page's text, in inches."""
+
+BLACK = "#000000"
+ORANGE = "#E69F00"
+SKY_BLUE = "#56B4E9"
+GREEN = "#009E73"
+YELLOW = "#F0E442"
+BLUE = "#0072B2"
+VERMILION = "#D55E00"
+PURPLE = "#CC79A7"
+GREY = "#7F7F7F"
+PALETTE = (BLUE, VERMILION, GREEN, ORANGE, SKY_BLUE, PURPLE, BLACK)
+"""Okabe and Ito's colours, told apart by every common kind of colour vision."""
+
+_SETTINGS: dict[Any, Any] = {
+    "axes.grid": True,
+    "axes.labelsize": 8,
+    "axes.prop_cycle": cycler(color=PALETTE),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 8,
+    "figure.dpi": 100,
+    "font.family": "DejaVu Sans",  # ships with matplotlib: the same figure on every machine
+    "font.size": 8,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.5,
+    "legend.fontsize": 6.5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.4,
+    "lines.linewidth": 1.3,
+    "mathtext.fontset": "dejavusans",
+    "pdf.fonttype": 42,  # text stays text
+    "savefig.dpi": 300,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "epigrok",  # element names do not change from run to run
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+}
+
+
+@contextmanager
+def publication_style() -> Iterator[None]:
+    """Draw and save in the project's style; the caller's settings come back afterwards."""
+    with matplotlib.rc_context(_SETTINGS):
+        yield
+
+
+def captioned_figure(height: float, caption: str) -> Figure:
+    """A figure of text width and `height` inches, with `caption` printed under its panels."""
+    lines = textwrap.fill(caption, 152, break_on_hyphens=False)
+    share = (0.115 * (lines.count("\n") + 1) + 0.12) / height
+    layout = ConstrainedLayoutEngine(rect=(0.0, share, 1.0, 1.0 - share))
+    figure = Figure(figsize=(TEXT_WIDTH, height), layout=layout)
+    figure.text(0.012, 0.05 / height, lines, fontsize=6.3, va="bottom")
+    return figure
+
+
+def label_panel(axes: Axes, letter: str, title: str) -> None:
+    """Head a panel with its letter and what it shows."""
+    axes.set_title(f"({letter}) {title}", loc="left", fontweight="bold")

@@ -1,0 +1,42 @@
+"""The solvable model: Gaussian variational inference in Bayesian linear regression, exactly.
+
+float64 NumPy and SciPy throughout. The modules, from the general to the particular:
+
+- `marchenko_pastur`: the spectral law of the data, its transforms, spectra of finite systems
+- `threshold`: success within a tolerance, its entropy, the closures
+- `flow`, `predictive`: any data set at any time, risks, accuracy and uncertainty
+- `excess_risk`, `asymptotics`: the paper's risk curves and when they cross a level
+- `bayes_risk`: the well-specified model without the paper's matched assumption
+- `delay`, `validity`: train-generalisation delays, their bounds, and which assumptions hold
+- `linear_model`, `simulation`, `summary`: parameters, finite systems, tables behind the figures
+"""
+
+from epigrok.theory import (
+    asymptotics,
+    bayes_risk,
+    delay,
+    excess_risk,
+    flow,
+    linear_model,
+    marchenko_pastur,
+    predictive,
+    simulation,
+    summary,
+    threshold,
+    validity,
+)
+
+__all__ = [
+    "asymptotics",
+    "bayes_risk",
+    "delay",
+    "excess_risk",
+    "flow",
+    "linear_model",
+    "marchenko_pastur",
+    "predictive",
+    "simulation",
+    "summary",
+    "threshold",
+    "validity",
+]

@@ -1,0 +1,67 @@
+"""Finite systems drawn in the eigenbasis are real data sets."""
+
+import numpy as np
+import pytest
+
+from epigrok.theory import flow
+from epigrok.theory.delay import crossings
+from epigrok.theory.linear_model import LinearModel, summary_model
+from epigrok.theory.simulation import (
+    FiniteSystem,
+    residual_moments,
+    risk_crossing,
+    sample_system,
+)
+from epigrok.theory.threshold import PEAK_LEVEL
+
+
+@pytest.mark.parametrize(("n", "d"), [(12, 5), (6, 9)])
+def test_the_eigenbasis_gives_the_risks_of_the_data_set(n: int, d: int) -> None:
+    rng = np.random.default_rng(0)
+    model = LinearModel(n=n, sigma2=0.3, sigma_eps2=0.2, tau2=1.5, s0=0.7)
+    X, w_star = rng.standard_normal((n, d)), rng.standard_normal(d)
+    noise = rng.standard_normal(n)
+    data = flow.eigen_flow(X, X @ w_star + noise, 0.3, 1.5, np.zeros(d), 0.7)
+    has_data = data.nu > 0
+    left = np.zeros(d)
+    left[has_data] = (data.U.T @ X.T @ noise)[has_data] / np.sqrt(n * data.nu[has_data])
+    system = FiniteSystem(
+        model=model,
+        nu=data.nu,
+        w_star=data.U.T @ w_star,
+        noise=left,
+        noise_outside=float(noise @ noise - left @ left),
+    )
+    s = np.array([0.0, 0.5, 7.0, np.inf])
+    risks = flow.risks_at(data, s / (2 * model.beta), w_star, 0.2)
+    for which in ("emp", "gen"):
+        exact = getattr(risks, which).total
+        assert residual_moments(system, s, which).risk == pytest.approx(exact, rel=1e-10)
+
+
+def test_large_systems_cross_where_the_limit_does() -> None:
+    model = summary_model(4000)
+    system = sample_system(model, 0.5, np.random.default_rng(1))
+    eps_over_C0 = model.eps / model.initial_excess_risk(0.5)
+    exact = crossings(0.5, model.gamma, eps_over_C0)
+    for which in ("emp", "gen"):
+        s = risk_crossing(system, PEAK_LEVEL * model.eps, which)
+        assert s == pytest.approx(getattr(exact, f"s_{which}_peak"), rel=0.03)
+        risk = residual_moments(system, s, which).risk
+        assert risk == pytest.approx(PEAK_LEVEL * model.eps, rel=1e-10)
+
+
+def test_crossings_that_do_not_exist() -> None:
+    model = LinearModel(n=20, sigma2=0.1, sigma_eps2=0.1, eps=0.1, s0=1.0)
+    system = sample_system(model, 0.5, np.random.default_rng(1))
+    start = float(residual_moments(system, 0.0, "gen").risk)
+    assert np.isnan(risk_crossing(system, 1.1 * start, "gen"))
+    assert risk_crossing(system, 0.01, "gen") == np.inf
+
+
+def test_the_limit_curves_do_not_depend_on_n() -> None:
+    small, large = summary_model(100), summary_model(10_000)
+    assert small.gamma == pytest.approx(large.gamma)
+    ratios = [m.eps / m.initial_excess_risk(0.9) for m in (small, large)]
+    assert ratios[0] == pytest.approx(ratios[1])
+    assert small.covariance_share == pytest.approx(100 / 101)
