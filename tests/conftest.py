@@ -1,5 +1,10 @@
 """Shapes and types in signatures are checked at run time, in tests only."""
 
+from hypothesis import settings
 from jaxtyping import install_import_hook
 
 install_import_hook("epigrok", "run_time_checks.checked")
+
+# Property tests draw the same examples every time.
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=60)
+settings.load_profile("repeatable")

@@ -29,7 +29,13 @@ def tiny(**changes: object) -> RunConfig:
         num_steps=40,
         batch_size=32,
         schedule=ScheduleConfig(warmup_steps=5),
-        evaluation=EvaluationConfig(every=10, num_rows=48),
+        evaluation=EvaluationConfig(
+            every=10,
+            num_rows=48,
+            posteriors=("point", "laplace", "weight-noise:0.1"),
+            num_samples=2,
+            num_final_samples=3,
+        ),
         num_ladder_checkpoints=4,
     )
     return dataclasses.replace(base, **changes)  # type: ignore[arg-type]
@@ -64,8 +70,15 @@ def test_a_finished_run_has_every_file_and_every_row(finished: Run) -> None:
     assert {row["split"] for row in rows} == {"id_train", "id_val", "ood_val"}
     training = read_json_lines(finished.path / "training.jsonl")
     assert [row["step"] for row in training] == [10, 20, 30, 40]
-    # Six context lengths for two splits, the query alone for held-out cells.
-    assert len(positions(finished)) == 5 * (6 + 6 + 1)
+    # Six context lengths for two splits, the query alone for held-out cells; five evaluations of
+    # three posteriors, two of them again with more samples, and two oracles.
+    assert len(positions(finished)) == (5 * 3 + 2 + 2) * (6 + 6 + 1)
+    assert {row["posterior"] for row in rows if row["step"] == 0} == {
+        *tiny().evaluation.posteriors,
+        "oracle-memorising",
+        "oracle-generalising",
+    }
+    assert {row["num_samples"] for row in rows if row["step"] == 40} == {1, 2, 3}
     assert not (finished.path / "positions").exists()
     assert finished.checkpoints == [0, 4, 40]
     status = finished.directory.status()
@@ -94,10 +107,11 @@ def test_pausing_and_resuming_gives_the_same_run(finished: Run, tmp_path: Path) 
     assert_same_results(run, finished)
 
 
-def test_how_often_a_run_is_evaluated_leaves_its_weights_alone(
+def test_how_often_and_what_is_evaluated_leaves_the_weights_alone(
     finished: Run, tmp_path: Path
 ) -> None:
-    often = tiny(evaluation=EvaluationConfig(every=1, num_rows=96))
+    posteriors = ("point", "laplace:evidence", "laplace-exact", "laplace-probit", "weight-noise:1")
+    often = tiny(evaluation=EvaluationConfig(every=3, num_rows=24, posteriors=posteriors))
     run = epigrok.train(often, tmp_path)
     ours, theirs = run.model().state_dict(), finished.model().state_dict()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)

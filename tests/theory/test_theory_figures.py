@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from epigrok.errors import UserError
-from epigrok.figures.output import csv_text, write_atomically, write_figure
+from epigrok.figures.output import csv_text, write_figure
 from epigrok.figures.theory import rows, summary_caption, summary_figure
 from epigrok.figures.theory_delay_error import delay_error_caption, delay_error_figure
 from epigrok.theory.linear_model import LinearModel, summary_model
@@ -186,12 +186,3 @@ def test_a_place_that_cannot_be_written_is_the_users_mistake(tmp_path: Path) -> 
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="cannot write to"):
         write_figure(Figure(), tmp_path / "file" / "folder", "figure", {"x": [1.0]}, "caption")
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "file.csv"
-    write_atomically(path, b"old")
-    with pytest.raises(TypeError):
-        write_atomically(path, "text, not bytes")  # type: ignore[arg-type]
-    assert path.read_bytes() == b"old"
-    assert [item.name for item in tmp_path.iterdir()] == ["file.csv"]

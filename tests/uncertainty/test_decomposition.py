@@ -95,7 +95,7 @@ def test_streaming_equals_all_at_once() -> None:
     torch.testing.assert_close(parts.epistemic, total - aleatoric, rtol=0, atol=1e-12)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(
     st.integers(1, 8).flatmap(
         lambda s: st.lists(

@@ -5,7 +5,6 @@ Files appear complete or not at all, and the same input gives the same bytes.
 
 import csv
 import io
-import os
 from collections.abc import Iterable, Mapping
 from math import isnan
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from epigrok.errors import UserError
 from epigrok.figures.style import publication_style
+from epigrok.files import make_writable_directory, write_file
 
 _WITHOUT_DATES: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None},
@@ -27,10 +26,7 @@ def write_figure(
     figure: Figure, directory: Path, name: str, table: Mapping[str, Iterable[Any]], caption: str
 ) -> list[Path]:
     """Write `name`.pdf, .svg, .png, .csv and .txt into `directory`, and return their paths."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot write to {directory}: {error.strerror}") from error
+    make_writable_directory(directory)
     contents = {}
     with publication_style():
         for suffix, metadata in _WITHOUT_DATES.items():
@@ -42,7 +38,7 @@ def write_figure(
     paths = []
     for suffix, content in contents.items():
         path = directory / f"{name}.{suffix}"
-        write_atomically(path, content)
+        write_file(path, content)
         paths.append(path)
     return paths
 
@@ -55,13 +51,3 @@ def csv_text(table: Mapping[str, Iterable[Any]]) -> str:
     for row in zip(*table.values(), strict=True):
         writer.writerow("" if isinstance(value, float) and isnan(value) else value for value in row)
     return text.getvalue()
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Put `content` at `path` in one step: a reader sees the old file or the new one."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        partial.write_bytes(content)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -1,0 +1,64 @@
+"""Files that are either whole or absent."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from epigrok.errors import UserError
+from epigrok.files import (
+    append_json_lines,
+    keep_json_lines,
+    make_writable_directory,
+    read_json_lines,
+    remove_unfinished,
+    write_directory,
+    write_file,
+    write_json,
+)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(path, {"a": float("nan")})
+    assert json.loads(path.read_text()) == {"a": 1}
+    write_file(path, "new")
+    assert path.read_text() == "new"
+    assert [item.name for item in tmp_path.iterdir()] == ["file.json"]
+
+
+def test_a_directory_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    def fill(directory: Path) -> None:
+        (directory / "a").write_text("1")
+
+    def fail(directory: Path) -> None:
+        fill(directory)
+        raise OSError("disk full")
+
+    write_directory(tmp_path / "made", fill)
+    with pytest.raises(OSError, match="disk full"):
+        write_directory(tmp_path / "never", fail)
+    assert not (tmp_path / "never").exists()
+    remove_unfinished(tmp_path)
+    assert [item.name for item in tmp_path.iterdir()] == ["made"]
+
+
+def test_a_line_cut_short_is_left_out_and_the_others_stay_byte_for_byte(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    append_json_lines(path, [{"step": 1, "x": 0.1}, {"step": 2, "x": 1e-17}])
+    whole = path.read_text()
+    with path.open("a") as file:
+        file.write('{"step": 3, "x"')
+    assert [row["step"] for row in read_json_lines(path)] == [1, 2]
+    keep_json_lines(path, lambda row: row["step"] <= 5)
+    assert path.read_text() == whole
+    keep_json_lines(path, lambda row: row["step"] <= 1)
+    assert path.read_text() == whole.splitlines(keepends=True)[0]
+
+
+def test_unwritable_places_are_a_users_mistake(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot write"):
+        make_writable_directory(tmp_path / "file" / "below")
