@@ -12,6 +12,7 @@ from epigrok.errors import UserError
 
 COMMANDS = {
     "train": "train a preset, or resume its run directory",
+    "evaluate": "score a checkpoint, vary its context, tell when it grokked",
     "presets": "list the recipes that are known to work",
     "theory": "the solvable linear model: figures, exact delays, validity",
 }

@@ -51,7 +51,7 @@ def posterior(
         others = [initial_state(dataclasses.replace(config, run_seed=s)).model for s in (1, 2)]
         return Ensemble.of([state.model, *others])
     (built,) = tracked_posteriors(
-        config, state.model, sets["id_train"], state.optimisers, (request.param,)
+        config, state.model, sets["id_train"], state.ivon_posterior(), (request.param,)
     )
     assert built.name == request.param
     return built
@@ -111,7 +111,9 @@ def test_an_exception_while_predicting_leaves_the_live_weights_alone(
 def test_further_training_does_not_change_a_posterior() -> None:
     config, state, sets = trained()
     family = build_family(config, sample_world(config.task, 0))
-    posteriors = tracked_posteriors(config, state.model, sets["id_train"], state.optimisers, NAMES)
+    posteriors = tracked_posteriors(
+        config, state.model, sets["id_train"], state.ivon_posterior(), NAMES
+    )
     before = [posterior.sample(0) for posterior in posteriors]
     for record in training_steps(state, family, config):
         if record.step == 8:

@@ -1,5 +1,6 @@
 """The one definition of each metric, and the tables that (posterior, split) make."""
 
+from epigrok.evaluation.context_sweeps import ContextRow, SweepName, context_sweep
 from epigrok.evaluation.evaluator import (
     EvaluationRow,
     EvaluationSet,
@@ -9,18 +10,24 @@ from epigrok.evaluation.evaluator import (
     score_posterior,
     with_oracle,
 )
+from epigrok.evaluation.grokking_times import GrokkingTimes, grokking_times
 from epigrok.evaluation.scores import METRICS, OraclePredictions, Scores, score
 from epigrok.evaluation.tracked_posteriors import tracked_posteriors
 
 __all__ = [
     "METRICS",
+    "ContextRow",
     "EvaluationRow",
     "EvaluationSet",
+    "GrokkingTimes",
     "OraclePredictions",
     "Scores",
+    "SweepName",
+    "context_sweep",
     "evaluate",
     "evaluate_oracles",
     "evaluation_sets",
+    "grokking_times",
     "score",
     "score_posterior",
     "tracked_posteriors",

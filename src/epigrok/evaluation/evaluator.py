@@ -142,15 +142,22 @@ def evaluate(
 
 def evaluate_oracles(sets: dict[str, EvaluationSet]) -> list[EvaluationRow]:
     """Score the exact predictors themselves; they do not depend on the model."""
-    rows = []
-    for split, rows_of_split in sets.items():
-        oracle = rows_of_split.oracle
-        if oracle is None:
-            continue
-        for name, log_probs in zip(ORACLES, (oracle.memorising_BTC, oracle.generalising_BTC)):
-            scores = score([log_probs], rows_of_split.batch, oracle)
-            rows.append(EvaluationRow.of(split, name, scores))
-    return rows
+    return [
+        EvaluationRow.of(split, name, scores)
+        for split, rows_of_split in sets.items()
+        for name, scores in oracle_scores(rows_of_split).items()
+    ]
+
+
+def oracle_scores(rows: EvaluationSet) -> dict[str, Scores]:
+    """Scores of the two exact predictors by name; none where the task has none."""
+    if rows.oracle is None:
+        return {}
+    predictions = (rows.oracle.memorising_BTC, rows.oracle.generalising_BTC)
+    return {
+        name: score([log_probs], rows.batch, rows.oracle)
+        for name, log_probs in zip(ORACLES, predictions)
+    }
 
 
 def score_posterior(

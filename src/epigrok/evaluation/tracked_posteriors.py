@@ -1,19 +1,19 @@
 """The posteriors that a configuration names, at the present state of training."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import sqrt
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.optim import Optimizer
 
 from epigrok.config import IVONConfig, PosteriorName, RunConfig, parse_posterior
 from epigrok.errors import UserError
 from epigrok.evaluation.evaluator import EvaluationSet
 from epigrok.model import Network
 from epigrok.posteriors import (
-    IVON,
+    DiagonalGaussian,
     ExactLaplace,
     HeadCurvature,
     LastLayerLaplace,
@@ -33,7 +33,7 @@ def tracked_posteriors(
     config: RunConfig,
     model: Network,
     fit_set: EvaluationSet,
-    optimisers: list[Optimizer] | None = None,
+    ivon_posterior: DiagonalGaussian | None = None,
     names: tuple[str, ...] | None = None,
 ) -> list[Posterior]:
     """Fit what `config` tracks, or the posteriors called `names`.
@@ -42,7 +42,7 @@ def tracked_posteriors(
         config: The run.
         model: Its network.
         fit_set: Clean training rows, for posteriors that need to see data.
-        optimisers: Needed for IVON's own posterior.
+        ivon_posterior: What IVON learnt, where the run was trained with it.
         names: Overrides the configuration's list.
     """
     parsed = [parse_posterior(name) for name in names or config.evaluation.posteriors]
@@ -53,7 +53,12 @@ def tracked_posteriors(
         curvature = head_curvature(
             model.head_weight, (pair[0] for pair in pairs), (pair[1] for pair in pairs)
         )
-    return [_build(name, config, model, fit_set, curvature, optimisers) for name in parsed]
+    return [
+        _ivon(name, config, model, ivon_posterior)
+        if name.needs_ivon
+        else _build(name, config, model, fit_set, curvature)
+        for name in parsed
+    ]
 
 
 def _build(
@@ -62,15 +67,12 @@ def _build(
     model: Network,
     fit_set: EvaluationSet,
     curvature: HeadCurvature | None,
-    optimisers: list[Optimizer] | None,
 ) -> Posterior:
     if name.kind == "point":
         return Point.of(model)
     if name.kind == "weight-noise":
         assert isinstance(name.value, float)
         return WeightNoise.relative(model, name.value, POSTERIOR_SEED)
-    if name.needs_ivon:
-        return _ivon(name, config, model, optimisers)
     assert curvature is not None
     prior = config.optim.weight_decay if name.value is None else name.value
     laplace = LastLayerLaplace.fit(curvature, prior, name.text, POSTERIOR_SEED)
@@ -85,7 +87,10 @@ def _build(
 
 
 def _ivon(
-    name: PosteriorName, config: RunConfig, model: Network, optimisers: list[Optimizer] | None
+    name: PosteriorName,
+    config: RunConfig,
+    model: Network,
+    ivon_posterior: DiagonalGaussian | None,
 ) -> Posterior:
     optim = config.optim
     if not isinstance(optim, IVONConfig):
@@ -94,10 +99,9 @@ def _ivon(
         ess = effective_sample_size(optim, config.task)
         sigma = 1.0 / sqrt(ess * (optim.hess_init + optim.weight_decay))
         return WeightNoise.isotropic(model, sigma, POSTERIOR_SEED, name.text)
-    ivon = optimisers[0] if optimisers else None
-    if not isinstance(ivon, IVON):
+    if ivon_posterior is None:
         raise UserError("IVON's posterior is not kept with this checkpoint, only its mean")
-    return ivon.posterior(model, POSTERIOR_SEED, name.text)
+    return replace(ivon_posterior, name=name.text, seed=POSTERIOR_SEED)
 
 
 def _answer_features(

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from epigrok.config import RunConfig
+from epigrok.errors import UserError
 from epigrok.experiments.run_directory import RunDirectory
 from epigrok.files import read_json_lines
 from epigrok.model import Network, build_model
@@ -40,14 +41,20 @@ class Run:
         """Steps whose weights are kept."""
         return checkpoint_steps(self.directory.checkpoints)
 
+    def newest_step(self) -> int:
+        """The last step whose weights are kept."""
+        if not self.checkpoints:
+            raise UserError(f"{self.path} has no checkpoint yet")
+        return self.checkpoints[-1]
+
     def metrics(self) -> list[dict[str, Any]]:
         """One row per step, split and posterior."""
         return read_json_lines(self.directory.table("metrics"))
 
     def model(self, step: int | None = None, device: torch.device | str = "cpu") -> Network:
         """The network at a kept step, by default the newest."""
-        step = self.checkpoints[-1] if step is None and self.checkpoints else step
-        weights = load_weights(self.directory.checkpoints, -1 if step is None else step)
+        step = self.newest_step() if step is None else step
+        weights = load_weights(self.directory.checkpoints, step)
         model = build_model(self.config)
         model.load_state_dict(weights)
         return model.to(device)

@@ -158,7 +158,7 @@ class _Session:
         started = time.monotonic()
         settings = self._config.evaluation
         posteriors = tracked_posteriors(
-            self._config, self._state.model, self._sets["id_train"], self._state.optimisers
+            self._config, self._state.model, self._sets["id_train"], self._state.ivon_posterior()
         )
 
         def rows_of(num_samples: int) -> list[EvaluationRow]:

@@ -147,7 +147,7 @@ class IVON(Optimizer):
         for flat in self._flats:
             flat.zero_gradients()
 
-    def posterior(self, model: nn.Module, seed: int = 0, name: str = "ivon") -> DiagonalGaussian:
+    def posterior(self, model: nn.Module, seed: int = 0) -> DiagonalGaussian:
         """The current posterior over `model`'s parameters; further training leaves it alone."""
         deviation_of: dict[int, Tensor] = {}
         for flat, state, group in self._parts():
@@ -158,7 +158,7 @@ class IVON(Optimizer):
             for key, weights in model.named_parameters()
             if id(weights) in deviation_of
         }
-        return DiagonalGaussian(name, frozen_parameters(model), deviation, seed)
+        return DiagonalGaussian("ivon", frozen_parameters(model), deviation, seed)
 
     def spread(self) -> dict[str, float]:
         """Quantiles of σ and h over the largest group: how wide and how uneven the posterior is."""

@@ -7,19 +7,23 @@ unpickled except with `weights_only=True`.
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from epigrok.errors import UserError
 from epigrok.files import remove_unfinished, write_directory
+from epigrok.posteriors import DiagonalGaussian
+from epigrok.posteriors.gaussian import frozen_parameters
 from epigrok.training.loop import TrainState
 
 WEIGHTS, RESUME, DIGESTS = "model.safetensors", "resume.pt", "digests.json"
+DEVIATIONS = "deviations.safetensors"
+"""Standard deviations of IVON's posterior around the weights."""
 NUM_RESUMABLE = 2
 LADDER_START = 0.01
 """Share of the run at which the ladder's second rung stands; the first is step 0."""
@@ -36,12 +40,10 @@ def write_checkpoint(root: Path, state: TrainState, ladder: list[int]) -> None:
     """Save the state as `root/step-N` and drop what is no longer needed."""
 
     def fill(directory: Path) -> None:
-        # Parameters may be views into one buffer; a file wants each on its own.
-        weights = {
-            name: tensor.detach().clone().contiguous()
-            for name, tensor in state.model.state_dict().items()
-        }
-        save_file(weights, directory / WEIGHTS)
+        save_file(_contiguous(state.model.state_dict()), directory / WEIGHTS)
+        posterior = state.ivon_posterior()
+        if posterior is not None:
+            save_file(_contiguous(posterior.deviation), directory / DEVIATIONS)
         resume = {
             "step": state.step,
             "optimisers": [optimiser.state_dict() for optimiser in state.optimisers],
@@ -100,6 +102,21 @@ def load_weights(root: Path, step: int) -> dict[str, Tensor]:
         return load_file(path)
     except (SafetensorError, OSError) as error:
         raise UserError(f"cannot read {path}: {error}") from error
+
+
+def load_ivon_posterior(root: Path, step: int, model: nn.Module) -> DiagonalGaussian | None:
+    """IVON's posterior at `step` around the weights of `model`; None for other optimisers."""
+    path = checkpoint_path(root, step) / DEVIATIONS
+    if not path.exists():
+        return None
+    mean = frozen_parameters(model)
+    device = next(iter(mean.values())).device
+    return DiagonalGaussian("ivon", mean, load_file(path, device=str(device)))
+
+
+def _contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    # Parameters may be views into one buffer; a file wants each on its own.
+    return {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
 
 
 def _restore(directory: Path, state: TrainState) -> None:

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from epigrok.config import IVONConfig, RunConfig
 from epigrok.model import Network, build_model
-from epigrok.posteriors import IVON
+from epigrok.posteriors import IVON, DiagonalGaussian
 from epigrok.tasks import Batch, TaskFamily
 from epigrok.training.optimiser import build_optimisers, set_learning_rates
 from epigrok.training.schedule import learning_rate_scale
@@ -26,6 +26,11 @@ class TrainState:
     model: Network
     optimisers: list[Optimizer]
     step: int
+
+    def ivon_posterior(self) -> DiagonalGaussian | None:
+        """The posterior that training carries along; None for optimisers without one."""
+        first = self.optimisers[0]
+        return first.posterior(self.model) if isinstance(first, IVON) else None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,70 @@
+"""`epigrok evaluate RUN`: score a checkpoint, vary its context, or tell when it grokked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from epigrok.commands.arguments import parse
+from epigrok.evaluation import SweepName, grokking_times
+from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
+from epigrok.experiments.run import Run, open_run
+
+_COLUMNS = ("accuracy", "nll", "ece", "total", "aleatoric", "epistemic")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateArguments:
+    """Evaluate a run at one of its checkpoints; tables are kept in the run directory."""
+
+    run: Annotated[Path, tyro.conf.Positional]
+    """Run directory."""
+    sweep: Literal["context-length", "context-noise"] | None = None
+    """Vary the context: its length from 1 to training's, or its answers' noise from 0 to 1."""
+    ensemble: tuple[Path, ...] = ()
+    """Other runs of the same task, evaluated together with this one as an ensemble."""
+    times: bool = False
+    """Only tell when the run generalised, by accuracy and by uncertainty, from its metrics."""
+    options: Annotated[EvaluateOptions, tyro.conf.arg(name="")] = field(
+        default_factory=EvaluateOptions
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Evaluate and print a table."""
+    parsed = parse(EvaluateArguments, "evaluate", arguments)
+    run = open_run(parsed.run)
+    if parsed.times:
+        _print_times(run)
+        return 0
+    others = tuple(open_run(path) for path in parsed.ensemble)
+    rows = evaluate_run(run, parsed.options, parsed.sweep, others)
+    _print_rows(rows, parsed.sweep)
+    print(f"rows kept in {run.directory.table(parsed.sweep or 'evaluation')}")
+    return 0
+
+
+def _print_rows(rows: list[dict[str, Any]], sweep: SweepName | None) -> None:
+    suffix = "" if sweep else "_final"
+    axis = sweep.replace("-", "_") if sweep else None
+    heads = [axis] if axis else []
+    print(_line(["split", "posterior", *heads, *_COLUMNS]))
+    for row in rows:
+        numbers = [f"{row[f'{name}{suffix}']:.4g}" for name in _COLUMNS]
+        print(_line([row["split"], row["posterior"], *(str(row[h]) for h in heads), *numbers]))
+
+
+def _print_times(run: Run) -> None:
+    names = ("fitted", "generalised", "peak", "collapsed", "lead_of_peak", "lead_of_collapse")
+    print(_line(["split", "posterior", *names]))
+    for times in grokking_times(run.metrics()):
+        steps = [getattr(times, name) for name in names]
+        texts = ["-" if step is None else str(step) for step in steps]
+        print(_line([times.split, times.posterior, *texts]))
+
+
+def _line(cells: list[str]) -> str:
+    widths = [10, 34, *[16] * (len(cells) - 2)]
+    return "".join(f"{cell:<{width}}" for cell, width in zip(cells, widths)).rstrip()

@@ -1,0 +1,153 @@
+"""How predictions depend on the context, its length and its noise, with the model held fixed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isnan
+from typing import Literal
+
+from epigrok.config import RunConfig
+from epigrok.evaluation.evaluator import (
+    EvaluationSet,
+    evaluation_sets,
+    oracle_scores,
+    score_posterior,
+    with_oracle,
+)
+from epigrok.evaluation.scores import METRICS, Scores
+from epigrok.model import Network
+from epigrok.posteriors import Posterior
+from epigrok.tasks import TaskFamily, with_context_noise
+
+SweepName = Literal["context-length", "context-noise"]
+NOISE_LEVELS = tuple(round(0.1 * k, 1) for k in range(11))
+BELIEVES_CLEAN = ":believes-clean"
+"""Marks an exact predictor that takes a noisy context for a clean one."""
+
+
+@dataclass(frozen=True)
+class ContextRow:
+    """One posterior on one split under one kind of context."""
+
+    split: str
+    posterior: str
+    num_samples: int
+    num_rows: int
+    context_length: int
+    context_noise: float
+    metrics: dict[str, float]
+    """Of the answer asked with this context."""
+
+
+ScoreSets = Callable[[dict[str, EvaluationSet]], dict[str, dict[str, Scores]]]
+"""Evaluation sets by split -> scores by posterior and split."""
+
+
+def context_sweep(
+    name: SweepName,
+    config: RunConfig,
+    model: Network,
+    family: TaskFamily,
+    posteriors: list[Posterior],
+    num_samples: int,
+) -> list[ContextRow]:
+    """Every posterior on every split along one axis of contexts, the exact predictors included."""
+
+    def score_sets(sets: dict[str, EvaluationSet]) -> dict[str, dict[str, Scores]]:
+        return {
+            posterior.name: score_posterior(model, posterior, sets, num_samples)
+            for posterior in posteriors
+        }
+
+    if name == "context-length":
+        return context_length_sweep(config, family, score_sets)
+    return context_noise_sweep(config, family, score_sets)
+
+
+def context_length_sweep(
+    config: RunConfig, family: TaskFamily, score_sets: ScoreSets
+) -> list[ContextRow]:
+    """Context lengths from 1, a query without examples, to training's.
+
+    Where every answer of a row is asked, one pass gives all lengths, because the model is causal
+    and its positions relative. Where only the last one is, each length has rows of its own.
+    """
+    longest = config.task.num_examples
+    sets = evaluation_sets(config, family)
+    one_pass = {split: rows for split, rows in sets.items() if rows.batch.is_scored_BT.all()}
+    rows = [
+        row
+        for posterior, by_split in _with_oracles(score_sets(one_pass), one_pass).items()
+        for split, scores in by_split.items()
+        for row in _rows(split, posterior, scores, range(1, longest + 1))
+    ]
+    for length in range(1, longest + 1) if len(one_pass) < len(sets) else ():
+        of_length = evaluation_sets(config, family, length)
+        asked = {split: of_length[split] for split in sets if split not in one_pass}
+        rows += [
+            row
+            for posterior, by_split in _with_oracles(score_sets(asked), asked).items()
+            for split, scores in by_split.items()
+            for row in _rows(split, posterior, scores, [length])
+        ]
+    return rows
+
+
+def context_noise_sweep(
+    config: RunConfig, family: TaskFamily, score_sets: ScoreSets
+) -> list[ContextRow]:
+    """Noise levels from 0 to 1, all sharing their random numbers, at full context length.
+
+    The exact predictors come twice: knowing the noise level, and believing the context clean.
+    """
+    longest, slight = config.task.num_examples, config.evaluation.oracle_noise
+    sets: dict[tuple[str, float], EvaluationSet] = {}
+    rows: list[ContextRow] = []
+    for split in family.splits:
+        clean = family.evaluation_batch(split, config.evaluation.num_rows, longest)
+        for noise in NOISE_LEVELS:
+            batch = with_context_noise(clean, noise, config.task.vocabulary_size, config.task_seed)
+            sets[split, noise] = with_oracle(config, family, batch, max(noise, slight))
+            believers = oracle_scores(with_oracle(config, family, batch)) if noise > slight else {}
+            for oracle, scores in believers.items():
+                rows += _rows(split, oracle + BELIEVES_CLEAN, scores, [longest], noise)
+    # All levels at once: each weight sample is drawn once and predicts them all.
+    keys = {f"{split} {noise}": (split, noise) for split, noise in sets}
+    named = {key: sets[which] for key, which in keys.items()}
+    for posterior, by_key in _with_oracles(score_sets(named), named).items():
+        for key, scores in by_key.items():
+            split, noise = keys[key]
+            rows += _rows(split, posterior, scores, [longest], noise)
+    return rows
+
+
+def _with_oracles(
+    scores: dict[str, dict[str, Scores]], sets: dict[str, EvaluationSet]
+) -> dict[str, dict[str, Scores]]:
+    for split, rows in sets.items():
+        for oracle, of_oracle in oracle_scores(rows).items():
+            scores.setdefault(oracle, {})[split] = of_oracle
+    return scores
+
+
+def _rows(
+    split: str,
+    posterior: str,
+    scores: Scores,
+    context_lengths: range | list[int],
+    context_noise: float = 0.0,
+) -> list[ContextRow]:
+    """Rows of the last answers, one for each of `context_lengths`."""
+    columns = {name: values.tolist() for name, values in scores.per_context_length().items()}
+    first = scores.is_scored_BT.shape[1] - len(context_lengths)
+    return [
+        ContextRow(
+            split,
+            posterior,
+            scores.num_samples,
+            len(scores.is_scored_BT),
+            length,
+            context_noise,
+            {n: columns[n][first + k] for n in METRICS if not isnan(columns[n][first + k])},
+        )
+        for k, length in enumerate(context_lengths)
+    ]

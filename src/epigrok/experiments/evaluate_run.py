@@ -1,0 +1,105 @@
+"""Evaluation of a finished or running run at any of its checkpoints, written beside it."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from epigrok.errors import UserError
+from epigrok.evaluation import (
+    EvaluationSet,
+    SweepName,
+    context_sweep,
+    evaluate,
+    evaluation_sets,
+    tracked_posteriors,
+)
+from epigrok.experiments.device import DeviceName, choose_device
+from epigrok.experiments.run import Run
+from epigrok.files import append_json_lines, keep_json_lines
+from epigrok.model import Network
+from epigrok.posteriors import Ensemble, Posterior
+from epigrok.training.checkpoints import load_ivon_posterior
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions:
+    """What to evaluate, and how thoroughly."""
+
+    step: int | None = None
+    """Checkpoint to evaluate, by default the newest."""
+    posteriors: tuple[str, ...] = ()
+    """Posteriors, by default those the run tracks."""
+    num_samples: int | None = None
+    """Weight samples, by default as many as the run's final evaluation."""
+    device: DeviceName = "auto"
+
+
+def evaluate_run(
+    run: Run,
+    options: EvaluateOptions,
+    sweep: SweepName | None = None,
+    ensemble_with: tuple[Run, ...] = (),
+) -> list[dict[str, Any]]:
+    """Evaluate one checkpoint; the rows are returned and kept in the run directory.
+
+    Args:
+        run: The run.
+        options: Checkpoint, posteriors, samples, device.
+        sweep: Vary the context instead of evaluating the full, clean one.
+        ensemble_with: Runs of the same task whose networks join this one as an ensemble.
+    """
+    config, device = run.config, choose_device(options.device)
+    step = run.newest_step() if options.step is None else options.step
+    model, family = run.model(step, device), run.family(device)
+    sets = evaluation_sets(config, family)
+    posteriors = _posteriors(run, options, step, model, sets["id_train"])
+    if ensemble_with:
+        posteriors.append(_ensemble(run, model, ensemble_with))
+    num_samples = options.num_samples or config.evaluation.num_final_samples
+    if sweep is None:
+        rows = [
+            {"step": step, **_identity(row), **row.summary}
+            for row in evaluate(model, posteriors, sets, num_samples)
+        ]
+    else:
+        rows = [
+            {
+                "step": step,
+                **_identity(row),
+                "context_length": row.context_length,
+                "context_noise": row.context_noise,
+                **row.metrics,
+            }
+            for row in context_sweep(sweep, config, model, family, posteriors, num_samples)
+        ]
+    table = run.directory.table(sweep or "evaluation")
+    replaced = {(row["step"], row["posterior"], row["num_samples"]) for row in rows}
+    keep_json_lines(
+        table, lambda row: (row["step"], row["posterior"], row["num_samples"]) not in replaced
+    )
+    append_json_lines(table, rows)
+    return rows
+
+
+def _identity(row: Any) -> dict[str, Any]:
+    names = ("split", "posterior", "num_samples", "num_rows")
+    return {name: getattr(row, name) for name in names}
+
+
+def _posteriors(
+    run: Run, options: EvaluateOptions, step: int, model: Network, fit_set: EvaluationSet
+) -> list[Posterior]:
+    ivon_posterior = load_ivon_posterior(run.directory.checkpoints, step, model)
+    return tracked_posteriors(
+        run.config, model, fit_set, ivon_posterior, options.posteriors or None
+    )
+
+
+def _ensemble(run: Run, model: Network, others: tuple[Run, ...]) -> Ensemble:
+    for other in others:
+        same_world = asdict(other.config.task) == asdict(run.config.task)
+        if not same_world or other.config.task_seed != run.config.task_seed:
+            raise UserError(
+                f"{other.path} learnt another task than {run.path}: an ensemble needs one task"
+            )
+    device = next(model.parameters()).device
+    return Ensemble.of([model, *(other.model(device=device) for other in others)])

@@ -1,0 +1,99 @@
+"""Context length and noise: known relations between what different contexts allow."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from epigrok.config import EvaluationConfig, RunConfig, TransformerConfig, TwoParameterTask, preset
+from epigrok.evaluation import ContextRow, context_sweep, evaluation_sets, score_posterior
+from epigrok.model import build_model
+from epigrok.posteriors import Point, WeightNoise
+from epigrok.tasks import build_family, sample_world
+
+
+def small(name: str) -> RunConfig:
+    config = dataclasses.replace(preset(name), evaluation=EvaluationConfig(num_rows=60))
+    if name == "icl-tiny":
+        return config
+    task = TwoParameterTask(modulus=7, num_base_tasks=4, num_examples=5, train_fraction=0.6)
+    model = TransformerConfig(num_layers=2, num_heads=2, width=16, feedforward_width=16)
+    return dataclasses.replace(config, task=task, model=model, batch_size=16)
+
+
+def rows_of(name: str, sweep: str) -> tuple[RunConfig, list[ContextRow]]:
+    config = small(name)
+    model = build_model(config)
+    family = build_family(config, sample_world(config.task, 0))
+    posteriors = [Point.of(model), WeightNoise.relative(model, 0.3)]
+    return config, context_sweep(sweep, config, model, family, posteriors, 3)  # type: ignore[arg-type]
+
+
+def pick(rows: list[ContextRow], **wanted: object) -> list[ContextRow]:
+    return [r for r in rows if all(getattr(r, name) == value for name, value in wanted.items())]
+
+
+@pytest.mark.parametrize("name", ["icl-tiny", "icl-paper"])
+def test_every_split_has_every_context_length_once(name: str) -> None:
+    config, rows = rows_of(name, "context-length")
+    for split in config.task.splits:
+        for posterior in ("point", "weight-noise:0.3", "oracle-memorising", "oracle-generalising"):
+            lengths = [r.context_length for r in pick(rows, split=split, posterior=posterior)]
+            assert lengths == list(range(1, config.task.num_examples + 1))
+    assert {r.num_samples for r in pick(rows, posterior="weight-noise:0.3")} == {3}
+
+
+def test_lengths_from_one_pass_equal_truncated_prompts() -> None:
+    config, rows = rows_of("icl-paper", "context-length")
+    model = build_model(config)
+    sets = evaluation_sets(config, build_family(config, sample_world(config.task, 0)))
+    batch = sets["ood_val"].batch
+    for length in range(1, 6):
+        with torch.no_grad():
+            logits = model(batch.tokens_BL[:, : 3 * length])[:, -1]
+        accuracy = (logits.argmax(-1) == batch.answers_BT[:, length - 1]).double().mean().item()
+        (row,) = pick(rows, split="ood_val", posterior="point", context_length=length)
+        assert row.metrics["accuracy"] == pytest.approx(accuracy)
+
+
+def test_more_context_never_hurts_the_ideal_generaliser() -> None:
+    _, rows = rows_of("icl-paper", "context-length")
+    for split in ("id_val", "ood_val"):
+        curve = pick(rows, split=split, posterior="oracle-generalising")
+        losses = [row.metrics["nll"] for row in curve]
+        assert losses[0] > 1.5
+        assert losses[-1] < 0.5
+        assert all(later < earlier + 0.1 for earlier, later in zip(losses, losses[1:]))
+
+
+def test_noise_levels_are_complete_and_clean_means_clean() -> None:
+    config, rows = rows_of("icl-paper", "context-noise")
+    levels = [round(0.1 * k, 1) for k in range(11)]
+    for split in config.task.splits:
+        for posterior in ("point", "weight-noise:0.3", "oracle-generalising"):
+            found = [r.context_noise for r in pick(rows, split=split, posterior=posterior)]
+            assert found == levels
+    model = build_model(config)
+    sets = evaluation_sets(config, build_family(config, sample_world(config.task, 0)))
+    clean = score_posterior(model, Point.of(model), sets, 1)
+    for split in config.task.splits:
+        (row,) = pick(rows, split=split, posterior="point", context_noise=0.0)
+        assert row.metrics["nll"] == pytest.approx(clean[split].summary()["nll_final"])
+
+
+def test_knowing_the_noise_beats_believing_in_a_clean_context() -> None:
+    _, rows = rows_of("icl-paper", "context-noise")
+    for noise in (0.3, 0.5, 0.8):
+        (informed,) = pick(
+            rows, split="ood_val", posterior="oracle-generalising", context_noise=noise
+        )
+        (believer,) = pick(
+            rows,
+            split="ood_val",
+            posterior="oracle-generalising:believes-clean",
+            context_noise=noise,
+        )
+        # The query's own answer is clean, which the informed predictor's floor does not assume.
+        assert informed.metrics["nll"] < believer.metrics["nll"] + 0.1
+    (useless,) = pick(rows, split="id_val", posterior="oracle-generalising", context_noise=1.0)
+    assert useless.metrics["total"] == pytest.approx(torch.tensor(7.0).log().item(), abs=1e-6)
