@@ -113,6 +113,24 @@ def icl_medium() -> RunConfig:
     )
 
 
+def icl_medium_ivon() -> RunConfig:
+    """`icl-medium` trained with IVON."""
+    config = icl_medium()
+    return replace(
+        config,
+        preset="icl-medium-ivon",
+        optim=IVONConfig(
+            lr=0.5,
+            ess=1e9,
+            hess_init=1e-3,
+            weight_decay=1e-4,
+            betas=(0.9, 0.999),
+            clip_radius=1e-3,
+        ),
+        evaluation=EvaluationConfig(posteriors=("point", *_IVONS, "weight-noise:0.1")),
+    )
+
+
 def icl_paper() -> RunConfig:
     """Exactly the paper's MAP setting, at n_task = 64 and training fraction 0.8."""
     return RunConfig(
@@ -141,6 +159,7 @@ PRESETS: dict[str, Callable[[], RunConfig]] = {
     "icl-tiny": icl_tiny,
     "icl-tiny-ivon": icl_tiny_ivon,
     "icl-medium": icl_medium,
+    "icl-medium-ivon": icl_medium_ivon,
     "icl-paper": icl_paper,
     "icl-paper-ivon": icl_paper_ivon,
 }

@@ -54,6 +54,8 @@ class TrainOptions:
     device: DeviceName = "auto"
     checkpoint_seconds: float = 60.0
     """Time between checkpoints, the most that a crash can cost."""
+    compiled: bool | None = None
+    """Compile the model, by default on a GPU: minutes once, then faster steps."""
     stop_at_step: int | None = None
     """Pause the run there; a later call goes on."""
 
@@ -109,7 +111,8 @@ class _Session:
         self._is_restored = restore_newest(run.checkpoints, self._state)
         forget_rows_after(run, self._state.step if self._is_restored else -1)
         self._first_step = self._state.step
-        self._steps = training_steps(self._state, self._family, config)
+        compiled = device.type == "cuda" if options.compiled is None else options.compiled
+        self._steps = training_steps(self._state, self._family, config, compiled)
         self._latest: list[EvaluationRow] = []
         self._started = self._last_checkpoint = self._last_status = time.monotonic()
         self._seconds_evaluating = 0.0

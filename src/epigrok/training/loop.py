@@ -51,13 +51,14 @@ def initial_state(config: RunConfig, device: torch.device | str = "cpu") -> Trai
 
 
 def training_steps(
-    state: TrainState, family: TaskFamily, config: RunConfig
+    state: TrainState, family: TaskFamily, config: RunConfig, compiled: bool = False
 ) -> Iterator[StepRecord]:
     """Take the updates that are left of the run, yielding a record after each."""
     device = next(state.model.parameters()).device
     uses_bfloat16 = config.precision == "bfloat16" or (
         config.precision == "auto" and device.type == "cuda"
     )
+    network = torch.compile(state.model, dynamic=False) if compiled else state.model
     clip_norm = inf if config.optim.clip_norm is None else config.optim.clip_norm
     while state.step < config.num_steps:
         scale = learning_rate_scale(state.step, config.schedule, config.num_steps)
@@ -68,7 +69,7 @@ def training_steps(
                 optimiser.zero_grad()
             with _weights_to_differentiate(state.optimisers):
                 with torch.autocast(device.type, torch.bfloat16, enabled=uses_bfloat16):
-                    logits_BTC = state.model(batch.tokens_BL)
+                    logits_BTC = network(batch.tokens_BL)
                 loss = mean_loss(logits_BTC, batch)
                 loss.backward()
                 gradient_norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), clip_norm)
