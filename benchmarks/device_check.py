@@ -27,16 +27,26 @@ for name in sys.argv[2:]:
                 break
         torch.cuda.synchronize()
         rate = 100 / (time.time() - warm)
-        print(f"{name} compiled={compiled} {rate:.1f} steps/s, warm-up {warm - started:.0f} s, "
-              f"loss {record.loss.item():.4f}, memory {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB", flush=True)
+        print(
+            f"{name} compiled={compiled} {rate:.1f} steps/s, warm-up {warm - started:.0f} s, "
+            f"loss {record.loss.item():.4f}, memory {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB",
+            flush=True,
+        )
     sets = evaluation_sets(config, family)
     for repeat in range(2):
-        torch.cuda.synchronize(); started = time.time()
-        posteriors = tracked_posteriors(config, state.model, sets["id_train"], state.ivon_posterior())
-        torch.cuda.synchronize(); fitted = time.time()
+        torch.cuda.synchronize()
+        started = time.time()
+        posteriors = tracked_posteriors(
+            config, state.model, sets["id_train"], state.ivon_posterior()
+        )
+        torch.cuda.synchronize()
+        fitted = time.time()
         for posterior in posteriors:
             begin = time.time()
             evaluate(state.model, [posterior], sets, 16)
             torch.cuda.synchronize()
             print(f"{name} {posterior.name}: {time.time() - begin:.2f} s", flush=True)
-        print(f"{name} fit {fitted - started:.2f} s, evaluation {time.time() - fitted:.2f} s", flush=True)
+        print(
+            f"{name} fit {fitted - started:.2f} s, evaluation {time.time() - fitted:.2f} s",
+            flush=True,
+        )

@@ -22,6 +22,7 @@ def _signed(value: int) -> int:
 
 
 _GOLDEN = _signed(0x9E3779B97F4A7C15)
+_GOLDEN_INVERSE = _signed(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
 _MULTIPLIER_1 = _signed(0xBF58476D1CE4E5B9)
 _MULTIPLIER_2 = _signed(0x94D049BB133111EB)
 
@@ -44,7 +45,9 @@ def random_bits(
     # Hashing the counter first keeps draws apart; adding it to the index would make them overlap.
     draw = _mix(counter.to(torch.int64) * _GOLDEN + key)
     index = torch.arange(1, prod(shape) + 1, device=device)
-    return _mix(index * _GOLDEN + draw).view(shape)
+    # index·golden + draw, with the run-time value inside the product: a compiler that sees the
+    # index alone times a constant computes that in 32 bits.
+    return _mix((index + draw * _GOLDEN_INVERSE) * _GOLDEN).view(shape)
 
 
 def uniform(

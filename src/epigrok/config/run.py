@@ -97,9 +97,16 @@ class RunConfig:
             f"got {type(self.model).__name__} for {type(self.task).__name__}",
         )
         for name in self.evaluation.posteriors:
+            posterior = parse_posterior(name)
             require(
-                isinstance(self.optim, IVONConfig) or not parse_posterior(name).needs_ivon,
+                isinstance(self.optim, IVONConfig) or not posterior.needs_ivon,
                 f"posterior {name!r} exists only for runs trained with IVON",
+            )
+            takes_decay = posterior.is_laplace and posterior.value is None
+            require(
+                not takes_decay or self.optim.weight_decay > 0,
+                f"posterior {name!r} takes the weight decay as prior precision, which is 0 here; "
+                f"name one instead, as in '{name}:1'",
             )
         if isinstance(self.task, TwoParameterTask):
             require(

@@ -125,8 +125,10 @@ def rotary_tables(window: int, head_width: int) -> Float[Tensor, "2 W K"]:
 def rotate(x_BHLK: Float[Tensor, "B H L K"], rotary: Float[Tensor, "2 L K"]) -> Tensor:
     """Turn each channel pair (i, i + K/2) by its position's angle."""
     first, second = x_BHLK.chunk(2, dim=-1)
-    cosines, sines = rotary.to(x_BHLK.dtype)
-    return x_BHLK * cosines + torch.cat([-second, first], dim=-1) * sines
+    cosines, sines = rotary
+    # In the tables' precision: bfloat16 angles would make positions differ by more than turns do.
+    turned = x_BHLK * cosines + torch.cat([-second, first], dim=-1) * sines
+    return turned.to(x_BHLK.dtype)
 
 
 def initialise_transformer(model: Transformer, config: TransformerConfig, run_seed: int) -> None:
