@@ -77,10 +77,10 @@ def test_departures_from_a_recipe_are_named() -> None:
     config = preset("icl-paper")
     assert departures_from_recipe(config) == []
     assert departures_from_recipe(replace(config, run_seed=3, num_steps=10_000)) == []
-    changed = replace(config, batch_size=256, optim=AdamWConfig(weight_decay=0.0))
+    changed = replace(config, batch_size=256, optim=AdamWConfig(weight_decay=0.5))
     assert departures_from_recipe(changed) == [
         "batch size 256 instead of 1024",
-        "weight decay 0 instead of 1",
+        "weight decay 0.5 instead of 1",
     ]
 
 
