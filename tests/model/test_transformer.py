@@ -20,9 +20,10 @@ def plain_logits(model: Transformer, tokens: Tensor, num_heads: int) -> Tensor:
     length, width = hidden.shape[1:]
     head = width // num_heads
 
-    def norm(x: Tensor, gain: Tensor) -> Tensor:
+    def norm(x: Tensor, name: str) -> Tensor:
+        gain, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
         centred = x - x.mean(-1, keepdim=True)
-        return centred / (centred.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt() * gain
+        return centred / (centred.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt() * gain + bias
 
     def rope(x: Tensor) -> Tensor:
         """Complex rotation of channel i with channel i + head/2."""
@@ -34,7 +35,7 @@ def plain_logits(model: Transformer, tokens: Tensor, num_heads: int) -> Tensor:
 
     for layer in range(len(model.blocks)):
         get = lambda name, layer=layer: weights[f"blocks.{layer}.{name}.weight"]  # noqa: E731
-        normed = norm(hidden, get("attention_norm"))
+        normed = norm(hidden, f"blocks.{layer}.attention_norm")
         query = normed @ get("query").T
         key, value = (normed @ get("key_value").T).split(width, dim=-1)
         outputs = []
@@ -44,9 +45,11 @@ def plain_logits(model: Transformer, tokens: Tensor, num_heads: int) -> Tensor:
             future = torch.ones(length, length, dtype=torch.bool).triu(1)
             outputs.append(scores.masked_fill(future, -torch.inf).softmax(-1) @ value[..., part])
         hidden = hidden + torch.cat(outputs, -1) @ get("attention_out").T
-        inner = (norm(hidden, get("feedforward_norm")) @ get("feedforward_in").T).clamp_min(0)
+        inner = (
+            norm(hidden, f"blocks.{layer}.feedforward_norm") @ get("feedforward_in").T
+        ).clamp_min(0)
         hidden = hidden + inner @ get("feedforward_out").T
-    return norm(hidden, weights["norm.weight"]) @ weights["embedding.weight"].T
+    return norm(hidden, "norm") @ weights["embedding.weight"].T
 
 
 def small_model(example_length: int, dtype: torch.dtype) -> tuple[Transformer, int]:
@@ -111,11 +114,11 @@ def test_the_papers_model_has_the_papers_size_and_initial_spread() -> None:
     model = build_model(preset("icl-paper"))
     shapes = {name: tuple(weights.shape) for name, weights in model.named_parameters()}
     blocks = 6 * (4 * 512 * 512 + 2 * 512 * 2048)
-    assert sum(math.prod(shape) for shape in shapes.values()) == blocks + 29 * 512 + 13 * 512
-    assert not any("bias" in name for name in shapes)
+    assert sum(math.prod(shape) for shape in shapes.values()) == blocks + 29 * 512 + 13 * 2 * 512
+    assert all("norm" in name for name in shapes if "bias" in name)
     for name, weights in model.named_parameters():
         if weights.ndim == 1:
-            assert (weights == 1).all()
+            assert (weights == (0 if name.endswith("bias") else 1)).all()
             continue
         expected = 0.02 / math.sqrt(12) if name.endswith("feedforward_out.weight") else 0.02
         error = expected / math.sqrt(2 * weights.numel())

@@ -7,7 +7,14 @@ import pytest
 import torch
 
 from epigrok.config import ClassicTask, OneParameterTask, RunConfig, TwoParameterTask, preset
-from epigrok.tasks import Batch, TaskFamily, build_family, sample_world, with_context_noise
+from epigrok.tasks import (
+    Batch,
+    TaskFamily,
+    build_family,
+    hypotheses,
+    sample_world,
+    with_context_noise,
+)
 
 
 def family_of(config: RunConfig) -> tuple[TaskFamily, dict[str, torch.Tensor]]:
@@ -47,6 +54,19 @@ def test_seen_and_unseen_tasks_and_inputs_do_not_meet(construction: str) -> None
         seen, unseen = pairs(world["train_inputs"]), pairs(world["val_inputs"])
         assert (len(seen), len(unseen)) == (673, 168)
         assert not seen & unseen
+
+
+@pytest.mark.parametrize("construction", ["parallelogram", "random"])
+def test_tasks_without_zero_coefficients_can_be_asked_for(construction: str) -> None:
+    config = TwoParameterTask(num_base_tasks=64, construction=construction, allows_zero=False)  # type: ignore[arg-type]
+    world = sample_world(config, 0)
+    assert len(world["train_tasks"]) == len(world["ood_tasks"]) == 256
+    assert world["train_tasks"].min() >= 1
+    assert world["ood_tasks"].min() >= 1
+    considered = hypotheses(config, world)
+    assert considered is not None
+    assert considered.answers_AN.shape == (28 * 28, 29 * 29)
+    assert considered.is_trained_A.sum() == 256
 
 
 def test_fewer_unseen_tasks_than_asked_for_means_all_that_remain() -> None:

@@ -8,7 +8,10 @@ from epigrok.config.checks import require, require_non_negative, require_positiv
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig:
-    """Decoder-only transformer: pre-norm, full RoPE, ReLU, no biases, tied embeddings."""
+    """Decoder-only transformer: pre-norm, full RoPE, ReLU, tied embeddings.
+
+    Attention, feed-forward and output projections have no biases; LayerNorm has its own.
+    """
 
     num_layers: int = 6
     num_heads: int = 4
@@ -58,7 +61,7 @@ def _check_betas(betas: tuple[float, float]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AdamWConfig:
-    """AdamW; weight decay acts on matrices only, never on LayerNorm gains."""
+    """AdamW; weight decay acts on matrices only, never on LayerNorm's gains and biases."""
 
     lr: float = 1.5e-4
     betas: tuple[float, float] = (0.9, 0.98)

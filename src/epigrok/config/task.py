@@ -22,6 +22,8 @@ class TwoParameterTask:
     """Base tasks n; there are 4·n training tasks."""
     construction: Literal["parallelogram", "random"] = "parallelogram"
     """How the 4·n training tasks arise: by completing each base task, or drawn at random."""
+    allows_zero: bool = True
+    """Whether a or b may be 0; such tasks depend on one input only and are learnt first."""
     num_ood_tasks: int = 256
     """Unseen tasks for evaluation; all that remain where there are fewer, 0 for none."""
     train_fraction: float = 0.8
@@ -33,7 +35,7 @@ class TwoParameterTask:
         require_prime(self.modulus)
         require_fraction("train_fraction", self.train_fraction)
         require_positive(num_base_tasks=self.num_base_tasks, num_examples=self.num_examples)
-        existing = self.modulus**2
+        existing = self.num_possible_tasks
         require(
             self.num_train_tasks <= existing,
             f"{self.num_train_tasks} training tasks asked for (4 x {self.num_base_tasks}), "
@@ -45,11 +47,17 @@ class TwoParameterTask:
             f"all {existing} tasks are training tasks, none is left as unseen task; "
             "set num_ood_tasks to 0 if that is meant",
         )
+        num_inputs = self.modulus**2
         require(
-            0 < self.num_train_inputs < existing,
-            f"train_fraction {self.train_fraction} leaves {self.num_train_inputs} of {existing} "
+            0 < self.num_train_inputs < num_inputs,
+            f"train_fraction {self.train_fraction} leaves {self.num_train_inputs} of {num_inputs} "
             "inputs for training; both sides need at least one",
         )
+
+    @property
+    def num_possible_tasks(self) -> int:
+        """Pairs (a, b) to choose from."""
+        return self.modulus**2 if self.allows_zero else (self.modulus - 1) ** 2
 
     @property
     def num_train_tasks(self) -> int:

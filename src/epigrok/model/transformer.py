@@ -1,7 +1,7 @@
 """Decoder-only transformer: tokens -> features -> logits at answer positions.
 
-Pre-norm blocks, full rotary encoding, ReLU feed-forward, no biases, output head tied to the
-embedding. It knows nothing of tasks, only that rows consist of examples of `example_length` tokens
+Pre-norm blocks, full rotary encoding, ReLU feed-forward, projections without biases, output head
+tied to the embedding. It knows nothing of tasks, only that rows consist of examples of `example_length` tokens
 and that the last token of each is predicted from the one before.
 
 Letters: B rows, L tokens, T answers, D width, H heads, K head width, C classes (= vocabulary).
@@ -31,7 +31,7 @@ class Transformer(nn.Module):
         self.example_length = example_length
         self.embedding = nn.Embedding(vocabulary_size, config.width)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
-        self.norm = nn.LayerNorm(config.width, eps=NORM_EPS, bias=False)
+        self.norm = nn.LayerNorm(config.width, eps=NORM_EPS)
         rotary = rotary_tables(window, config.width // config.num_heads)
         self.register_buffer("rotary", rotary, persistent=False)
 
@@ -62,11 +62,11 @@ class Block(nn.Module):
         super().__init__()
         width, inner = config.width, config.feedforward_width
         self.num_heads = config.num_heads
-        self.attention_norm = nn.LayerNorm(width, eps=NORM_EPS, bias=False)
+        self.attention_norm = nn.LayerNorm(width, eps=NORM_EPS)
         self.query = nn.Linear(width, width, bias=False)
         self.key_value = nn.Linear(width, 2 * width, bias=False)
         self.attention_out = nn.Linear(width, width, bias=False)
-        self.feedforward_norm = nn.LayerNorm(width, eps=NORM_EPS, bias=False)
+        self.feedforward_norm = nn.LayerNorm(width, eps=NORM_EPS)
         self.feedforward_in = nn.Linear(width, inner, bias=False)
         self.feedforward_out = nn.Linear(inner, width, bias=False)
 

@@ -32,7 +32,9 @@ def hypotheses(config: TaskConfig, world: dict[str, Tensor]) -> Hypotheses | Non
         first, second = (grid.flatten() for grid in grids)
         answers_AN = (first[:, None] * first + second[:, None] * second) % p
         trained = world["train_tasks"]
-        return _with_trained(answers_AN, trained[:, 0] * p + trained[:, 1])
+        everything = _with_trained(answers_AN, trained[:, 0] * p + trained[:, 1])
+        exists_A = (first > 0) & (second > 0) | config.allows_zero
+        return Hypotheses(everything.answers_AN[exists_A], everything.is_trained_A[exists_A])
     if isinstance(config, OneParameterTask):
         answers_AN = world["answers"][1:]
         return _with_trained(answers_AN, world["train_tasks"] - 1)

@@ -13,7 +13,9 @@ from epigrok.random_streams import random_bits, stream_key
 NUM_RESTARTS = 20
 
 
-def parallelogram_tasks(modulus: int, num_base_tasks: int, task_seed: int) -> np.ndarray:
+def parallelogram_tasks(
+    modulus: int, num_base_tasks: int, task_seed: int, allows_zero: bool = True
+) -> np.ndarray:
     """4·n distinct tasks, shape (4n, 2); a function of its arguments alone.
 
     Base tasks are met in random order, each completed by a uniform choice among the corners still
@@ -23,7 +25,10 @@ def parallelogram_tasks(modulus: int, num_base_tasks: int, task_seed: int) -> np
     """
     largest = 0
     for attempt in range(NUM_RESTARTS):
-        tasks = _one_pass(modulus, num_base_tasks, task_seed, attempt)
+        is_free = np.ones((modulus, modulus), dtype=bool)
+        if not allows_zero:
+            is_free[0, :] = is_free[:, 0] = False
+        tasks = _one_pass(is_free, num_base_tasks, task_seed, attempt)
         if len(tasks) == num_base_tasks:
             return np.concatenate(tasks)
         largest = max(largest, len(tasks))
@@ -33,12 +38,14 @@ def parallelogram_tasks(modulus: int, num_base_tasks: int, task_seed: int) -> np
     )
 
 
-def _one_pass(modulus: int, num_base_tasks: int, task_seed: int, attempt: int) -> list[np.ndarray]:
+def _one_pass(
+    is_free: np.ndarray, num_base_tasks: int, task_seed: int, attempt: int
+) -> list[np.ndarray]:
+    modulus = len(is_free)
     key = stream_key(task_seed, "parallelogram")
     bits = random_bits(key, (2, modulus**2), counter=attempt)
     order = bits[0].argsort().numpy()
     choice = torch.remainder(bits[1], 2**31).numpy()
-    is_free = np.ones((modulus, modulus), dtype=bool)
     completed: list[np.ndarray] = []
     for base, number in zip(order, choice):
         if len(completed) == num_base_tasks:

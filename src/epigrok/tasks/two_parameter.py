@@ -19,8 +19,13 @@ def sample_two_parameter_world(config: TwoParameterTask, task_seed: int) -> dict
     """Which tasks and inputs exist: (a, b) and (x, y) pairs, seen and unseen."""
     p = config.modulus
     shuffled_tasks = random_bits(stream_key(task_seed, "tasks"), (p * p,)).argsort()
+    if not config.allows_zero:
+        has_no_zero = (shuffled_tasks >= p) & (shuffled_tasks % p > 0)
+        shuffled_tasks = shuffled_tasks[has_no_zero]
     if config.construction == "parallelogram":
-        train_tasks = torch.from_numpy(parallelogram_tasks(p, config.num_base_tasks, task_seed))
+        train_tasks = torch.from_numpy(
+            parallelogram_tasks(p, config.num_base_tasks, task_seed, config.allows_zero)
+        )
     else:
         train_tasks = _pairs(shuffled_tasks[: config.num_train_tasks], p)
     is_seen = torch.isin(shuffled_tasks, train_tasks[:, 0] * p + train_tasks[:, 1])
