@@ -1,8 +1,8 @@
 """Decoder-only transformer: tokens -> features -> logits at answer positions.
 
 Pre-norm blocks, full rotary encoding, ReLU feed-forward, projections without biases, output head
-tied to the embedding. It knows nothing of tasks, only that rows consist of examples of `example_length` tokens
-and that the last token of each is predicted from the one before.
+tied to the embedding. It knows nothing of tasks, only that rows consist of examples of
+`example_length` tokens and that the last token of each is predicted from the one before.
 
 Letters: B rows, L tokens, T answers, D width, H heads, K head width, C classes (= vocabulary).
 """

@@ -80,9 +80,10 @@ def training_steps(
 
 
 def mean_loss(logits_BTC: Float[Tensor, "B T C"], batch: Batch) -> Float[Tensor, ""]:
-    """Mean cross-entropy over all answers, in float32 whatever the logits came in."""
+    """Mean cross-entropy over all answers, in float32 or wider whatever the logits came in."""
+    wide = torch.promote_types(logits_BTC.dtype, torch.float32)
     return functional.cross_entropy(
-        logits_BTC.flatten(end_dim=1).float(), batch.answers_BT.flatten()
+        logits_BTC.flatten(end_dim=1).to(wide), batch.answers_BT.flatten()
     )
 
 
