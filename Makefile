@@ -6,14 +6,18 @@ STAMP := $(VENV)/.installed
 
 .PHONY: test test-slow lint types demo clean
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt tests/oracles.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet --no-deps -r tests/oracles.txt
 	touch $@
 
 test: $(STAMP) lint types  ## lint, types and the default test suite
 	$(BIN)/pytest -m 'not slow and not gpu'
+
+demo: $(STAMP)  ## two models grok on a CPU, in under three minutes
+	$(BIN)/epigrok demo --out demo
 
 test-slow: $(STAMP)  ## training runs of minutes
 	$(BIN)/pytest -m slow

@@ -13,6 +13,7 @@ from epigrok.errors import UserError
 COMMANDS = {
     "train": "train a preset, or resume its run directory",
     "evaluate": "score a checkpoint, vary its context, tell when it grokked",
+    "demo": "watch two small models grok on a CPU",
     "presets": "list the recipes that are known to work",
     "theory": "the solvable linear model: figures, exact delays, validity",
 }

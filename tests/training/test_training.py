@@ -58,7 +58,7 @@ def test_adamw_steps_equal_a_plain_loop() -> None:
     state = initial_state(config)
     family = build_family(config, sample_world(config.task, 0))
     model = initial_state(config).model.double()
-    # In float64: Adam's first updates are signs, which rounding would decide where gradients vanish.
+    # In float64: Adam's first updates are signs, which rounding decides where gradients vanish.
     state.model.double()
     decayed = [p for p in model.parameters() if p.ndim == 2]
     rest = [p for p in model.parameters() if p.ndim == 1]

@@ -75,7 +75,7 @@ def icl_tiny() -> RunConfig:
             posteriors=("point", "laplace", "weight-noise:0.1"),
             num_sampled_rows=256,
         ),
-        num_steps=2500,
+        num_steps=2000,
         batch_size=256,
     )
 
