@@ -91,13 +91,13 @@ def icl_tiny_ivon() -> RunConfig:
             ess=1e7,
             hess_init=1e-3,
             weight_decay=3e-4,
-            betas=(0.9, 0.999),
+            betas=(0.9, 0.9999),
             clip_radius=0.01,
         ),
         evaluation=replace(
             config.evaluation, posteriors=("point", *_IVONS, "weight-noise:0.1"), every=200
         ),
-        num_steps=5000,
+        num_steps=4000,
     )
 
 
