@@ -71,13 +71,13 @@ def test_factors_do_not_depend_on_how_the_data_is_cut() -> None:
 def test_samples_have_the_posterior_covariance() -> None:
     features, weight, answers = problem(width=3, classes=3)
     posterior = LastLayerLaplace.fit(curvature_of(features, weight, answers), 0.5)
-    draws = torch.stack([posterior.sample_head(i).flatten() for i in range(40_000)])
+    draws = torch.stack([posterior.sample_head(i).flatten() for i in range(10_000)])
     curvature = curvature_of(features, weight, answers)
     precision = torch.kron(curvature.class_factor_CC, curvature.feature_factor_DD)
     covariance = torch.linalg.inv(precision + 0.5 * torch.eye(9, dtype=torch.float64))
     scale = covariance.diag().max()
-    torch.testing.assert_close(draws.T.cov() / scale, covariance / scale, rtol=0, atol=0.03)
-    torch.testing.assert_close(draws.mean(0), weight.flatten(), rtol=0, atol=0.03)
+    torch.testing.assert_close(draws.T.cov() / scale, covariance / scale, rtol=0, atol=0.06)
+    torch.testing.assert_close(draws.mean(0), weight.flatten(), rtol=0, atol=0.06)
 
 
 def test_the_exact_posterior_samples_its_own_covariance() -> None:
@@ -92,9 +92,9 @@ def test_the_exact_posterior_samples_its_own_covariance() -> None:
 def test_logit_moments_match_samples() -> None:
     features, weight, answers = problem()
     posterior = LastLayerLaplace.fit(curvature_of(features, weight, answers), 2.0)
-    draws = torch.stack([features[:5] @ posterior.sample_head(i).T for i in range(20_000)])
+    draws = torch.stack([features[:5] @ posterior.sample_head(i).T for i in range(4_000)])
     variance = posterior.logit_variance(features[:5])
-    torch.testing.assert_close(draws.var(0), variance, rtol=0.05, atol=0)
+    torch.testing.assert_close(draws.var(0), variance, rtol=0.1, atol=0)
     covariance = posterior.logit_covariance(features[:5])
     torch.testing.assert_close(covariance.diagonal(dim1=1, dim2=2), variance)
 
@@ -178,9 +178,9 @@ def test_the_probit_prediction_damps_each_logit_by_its_own_spread() -> None:
     features, weight, answers = problem(400)
     posterior = LastLayerLaplace.fit(curvature_of(features, weight, answers), 1.0)
     logits = ProbitLaplace(posterior).head_logits(features[None, :50], 0)[0]
-    draws = torch.stack([features[:50] @ posterior.sample_head(i).T for i in range(20_000)])
+    draws = torch.stack([features[:50] @ posterior.sample_head(i).T for i in range(4_000)])
     expected = draws.mean(0) / (1 + torch.pi / 8 * draws.var(0)).sqrt()
-    torch.testing.assert_close(logits, expected, rtol=0.05, atol=0.02)
+    torch.testing.assert_close(logits, expected, rtol=0.1, atol=0.06)
     plain = (features[:50] @ weight.T).softmax(-1)
     assert logits.softmax(-1).amax(-1).mean() < plain.amax(-1).mean()
 
