@@ -12,6 +12,11 @@ from epigrok.errors import UserError
 
 COMMANDS = {
     "train": "train a preset, or resume its run directory",
+    "sweep": "run a grid of runs here, on SLURM or on Ray; resume it",
+    "status": "where a sweep or a run stands, from its files",
+    "export": "all metrics of a sweep as one Parquet file",
+    "tensorboard": "a sweep's curves as TensorBoard event files",
+    "run": "work on one prepared run directory, as the workers of a sweep do",
     "presets": "list the recipes that are known to work",
     "theory": "the solvable linear model: figures, exact delays, validity",
 }

@@ -22,7 +22,7 @@ def parse(
         kind,
         prog=f"epigrok {command}",
         args=list(arguments),
-        default=tyro.MISSING if default is None else default,
+        default=tyro.MISSING_NONPROP if default is None else default,
         # The default decides which kind a section is; its flags then need no subcommand.
         config=(tyro.conf.AvoidSubcommands,),
     )

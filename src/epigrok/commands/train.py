@@ -13,7 +13,7 @@ from epigrok.commands.arguments import parse, preset_and_rest
 from epigrok.config import RunConfig, departures_from_recipe, preset, run_id
 from epigrok.experiments import DivergedError, Run, TrainOptions, train
 from epigrok.experiments.progress import reporter_for_terminal
-from epigrok.experiments.run_directory import RunDirectory
+from epigrok.experiments.run_files import RunDirectory
 
 EXIT_FAILED = 1
 EXIT_STOPPED = 130

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from epigrok.config import RunConfig
-from epigrok.experiments.run_directory import RunDirectory
+from epigrok.experiments.run_files import RunDirectory
 from epigrok.files import read_json_lines
 from epigrok.model import Network, build_model
 from epigrok.tasks import TaskFamily, build_family

@@ -1,0 +1,275 @@
+"""One query over all runs of a sweep: SQL on the files themselves, with DuckDB.
+
+runs         one row per run: run_id, state and its configuration under dotted names ("optim.lr")
+metrics      one row per run, step, split and posterior
+training     loss, gradient norm and learning rate at evaluated steps
+timings      seconds spent
+positions    metrics per context length, also of runs that are still going on
+
+A name with a dot needs double quotes. Every query reads the files anew; which runs and columns
+there are is looked up when a table is first asked for.
+"""
+
+import glob
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+
+from epigrok.errors import UserError
+from epigrok.experiments.json_columns import columns_of_json_lines, type_of_values
+from epigrok.experiments.position_shards import position_columns
+from epigrok.experiments.run_files import PARQUET, TABLES, RunDirectory, run_directories
+from epigrok.experiments.status import RunStatus, read_status
+from epigrok.files import make_writable_directory
+
+VIEWS = ("runs", *TABLES, "positions")
+LOWER, UPPER = 0.025, 0.975
+"""Quantiles of the band: 95 % of the seeds lie within."""
+
+_KEYS = {
+    "metrics": {"step": "BIGINT", "split": "VARCHAR", "posterior": "VARCHAR"}
+    | {"num_samples": "BIGINT", "num_rows": "BIGINT"},
+    "training": {"step": "BIGINT"},
+    "timings": {"step": "BIGINT"},
+    "positions": {"step": "INTEGER", "split": "VARCHAR", "posterior": "VARCHAR"}
+    | {"num_samples": "SMALLINT", "context_length": "SMALLINT"},
+}
+"""Columns that a table has even before a run has written a row."""
+
+
+def open_sweep(directory: Path | str, done_only: bool = False) -> "SweepStore":
+    """The results of a sweep's directory, or of one run's, ready to be asked.
+
+    Args:
+        directory: Of a sweep or of a single run.
+        done_only: Leave out runs that are not finished.
+    """
+    path = Path(directory)
+    runs = run_directories(path)
+    if not runs:
+        raise UserError(f"there are no runs in {path}")
+    return SweepStore(path, [run for run in runs if run.is_done] if done_only else runs)
+
+
+class SweepStore:
+    """The tables of some runs."""
+
+    def __init__(self, path: Path, runs: Sequence[RunDirectory]) -> None:
+        self.path = path
+        self._runs = {run.path.resolve().name: run for run in runs}
+        self._connection = duckdb.connect()
+        self._made: set[str] = set()
+
+    def sql(self, query: str) -> duckdb.DuckDBPyRelation:
+        """The relation a query describes; `.fetchall()`, `.fetchnumpy()` or `.df()` read it."""
+        lowered = query.lower()
+        self._make(view for view in VIEWS if view in lowered)
+        try:
+            return self._connection.sql(query)
+        except duckdb.Error as error:
+            raise UserError(f"the query does not work: {str(error).strip()}") from error
+
+    def columns(self, view: str) -> list[str]:
+        """The columns of a table."""
+        if view not in VIEWS:
+            raise UserError(f"no table named {view!r}; there are: {', '.join(VIEWS)}")
+        return list(self.sql(f"from {view} limit 0").columns)
+
+    def median_and_band(
+        self,
+        metric: str,
+        by: Sequence[str] = (),
+        split: str | None = None,
+        posterior: str | None = None,
+        step: int | Literal["last"] | None = "last",
+    ) -> duckdb.DuckDBPyRelation:
+        """Median of a metric over seeds and the band that 95 % of them lie in.
+
+        Args:
+            metric: A column of `metrics`, or of `positions` if `by` names `context_length`.
+            by: Columns that tell groups apart, of the table or of the configuration. All runs
+                that agree in them count as seeds of one group.
+            split: Only this one; otherwise each is a group of its own.
+            posterior: Only this one; otherwise each is a group of its own.
+            step: One step, each run's `last` evaluated one, or None for every step as a group of
+                its own. Where a step was evaluated with several numbers of samples, the last one
+                counts with the most, curves with the fewest, which all their steps have.
+
+        Returns:
+            A row per group: the columns of `by`, `median`, `lower`, `upper`, `count`.
+        """
+        table = "positions" if "context_length" in by else "metrics"
+        wanted = {"split": split, "posterior": posterior}
+        apart = [name for name, value in {**wanted, "step": step}.items() if value is None]
+        by = list(dict.fromkeys([*by, *apart]))
+        own, config = self.columns(table), self.columns("runs")
+        for name, known in {metric: own, **dict.fromkeys(by, own + config)}.items():
+            if name not in known:
+                raise UserError(f"no column {name!r}; there are: {', '.join(sorted(set(known)))}")
+        groups = [f"{'m' if name in own else 'r'}.{_name(name)}" for name in by]
+        filters = [f"m.{name} = {_text(value)}" for name, value in wanted.items() if value]
+        filters += [f"m.step = {int(step)}"] if isinstance(step, int) else []
+        if step == "last":
+            filters.append(
+                f"(m.run_id, m.step) in (select run_id, max(step) from {table} group by run_id)"
+            )
+        keys = [name for name in _KEYS[table] if name not in ("num_samples", "num_rows")]
+        order = "asc" if step is None else "desc"
+        # One row per run and point: a step may have been evaluated with several sample numbers.
+        chosen = f"""
+            select m.* from {table} m where {" and ".join(filters) or "true"}
+            qualify row_number() over (partition by run_id, {", ".join(keys)}
+                                       order by num_samples {order}) = 1"""
+        value = f"m.{_name(metric)}"
+        return self.sql(f"""
+            select {"".join(f"{group} as {_name(name)}, " for group, name in zip(groups, by))}
+                median({value}) as median,
+                quantile_cont({value}, {LOWER}) as lower,
+                quantile_cont({value}, {UPPER}) as upper,
+                count({value}) as count
+            from ({chosen}) m join runs r using (run_id)
+            where {value} is not null and not isnan({value})
+            {f"group by {', '.join(groups)} order by {', '.join(groups)}" if by else ""}""")
+
+    def export(self, file: Path) -> int:
+        """Write all metrics, with the configuration of their runs, as one Parquet file.
+
+        Returns:
+            The number of rows.
+        """
+        make_writable_directory(file.absolute().parent)
+        self._make(("runs", "metrics"))
+        unfinished = file.with_name(f".{file.name}.{os.getpid()}.unfinished")
+        try:
+            self._connection.execute(
+                f"""copy (select m.*, r.* exclude (run_id) from metrics m join runs r using (run_id)
+                          order by run_id, step) to {_text(unfinished)}
+                    (format parquet, compression zstd)"""
+            )
+            unfinished.replace(file)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        (rows,) = self._connection.sql(f"select count(*) from {_text(_no_glob(file))}").fetchall()
+        return int(rows[0])
+
+    def _make(self, views: Iterable[str]) -> None:
+        for view in views:
+            if view in self._made:
+                continue
+            if view == "runs":
+                self._make_runs()
+            elif view == "positions":
+                self._make_positions()
+            else:
+                self._make_lines(view)
+            self._made.add(view)
+
+    def _make_runs(self) -> None:
+        now = time.time()
+        rows = [
+            {"run_id": name, **_described(read_status(run, now))}
+            for name, run in self._runs.items()
+        ]
+        if not rows:
+            self._connection.execute("create table runs (run_id varchar, state varchar)")
+            return
+        types = ", ".join(
+            f"{_text(name)}: {_text(type_of_values(row.get(name) for row in rows))}"
+            for name in dict.fromkeys(name for row in rows for name in row)
+        )
+        # DuckDB reads JSON only from files.
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+            file.flush()
+            self._connection.execute(
+                f"""create table runs as from read_json({_text(file.name)},
+                    format = 'newline_delimited', columns = {{{types}}})"""
+            )
+
+    def _make_lines(self, view: str) -> None:
+        paths = {str(run.table(view)): name for name, run in self._runs.items()}
+        columns = columns_of_json_lines([Path(path) for path in paths])
+        if not columns:
+            self._make_empty(view)
+            return
+        known = _KEYS[view] | {k: v for k, v in columns.items() if k not in _KEYS[view]}
+        types = ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in known.items())
+        existing = [path for path in paths if os.path.exists(path)]
+        self._files(view, {path: paths[path] for path in existing})
+        # A last line cut short by a kill, or still being written, has no step.
+        self._connection.execute(
+            f"""create view {view} as
+                select f.run_id, t.* exclude (filename)
+                from read_json({_list(existing)}, format = 'newline_delimited',
+                    columns = {{{types}}}, ignore_errors = true, filename = true,
+                    hive_partitioning = false) t
+                join {view}_files f using (filename) where t.step is not null"""
+        )
+
+    def _make_positions(self) -> None:
+        merged = {
+            str(run.path / PARQUET): name
+            for name, run in self._runs.items()
+            if (run.path / PARQUET).exists() and (run.is_done or not _has_shards(run))
+        }
+        parts = []
+        if merged:
+            self._files("positions", merged)
+            parts.append(
+                f"""select f.run_id, t.* exclude (filename)
+                    from read_parquet({_list(merged)}, filename = true, union_by_name = true,
+                        hive_partitioning = false) t
+                    join positions_files f using (filename)"""
+            )
+        for number, (name, run) in enumerate(self._runs.items()):
+            if not run.is_done and _has_shards(run):
+                shards = f"positions_shards_{number}"
+                self._connection.register(shards, position_columns(run.path))
+                parts.append(f"select {_text(name)} as run_id, * from {shards}")
+        if not parts:
+            self._make_empty("positions")
+            return
+        self._connection.execute(f"create view positions as {' union all by name '.join(parts)}")
+
+    def _make_empty(self, view: str) -> None:
+        types = {"run_id": "VARCHAR", **_KEYS[view]}
+        columns = ", ".join(f"{_name(name)} {kind}" for name, kind in types.items())
+        self._connection.execute(f"create table {view} ({columns})")
+
+    def _files(self, view: str, run_of_file: dict[str, str]) -> None:
+        """Which run a file belongs to, as a table to join with."""
+        self._connection.execute(f"create table {view}_files (filename varchar, run_id varchar)")
+        self._connection.executemany(
+            f"insert into {view}_files values (?, ?)", list(run_of_file.items())
+        )
+
+
+def _described(status: RunStatus) -> dict[str, Any]:
+    return {"state": status.state, **status.config}
+
+
+def _has_shards(run: RunDirectory) -> bool:
+    return any((run.path / "positions").glob("step-*.safetensors"))
+
+
+def _name(identifier: str) -> str:
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def _text(value: object) -> str:
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _no_glob(path: object) -> str:
+    """A path in which stars, question marks and brackets mean themselves."""
+    return glob.escape(str(path))
+
+
+def _list(paths: Iterable[object]) -> str:
+    return "[" + ", ".join(_text(_no_glob(path)) for path in paths) + "]"
