@@ -25,5 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     """Write the event files."""
     parsed = parse(TensorBoardArguments, "tensorboard", arguments)
     number = write_event_files(parsed.directory, parsed.logdir)
-    print(f"{number} runs in {parsed.logdir}; look at them with: tensorboard --logdir {parsed.logdir}")
+    print(
+        f"{number} runs in {parsed.logdir}; look at them with: tensorboard --logdir {parsed.logdir}"
+    )
     return 0

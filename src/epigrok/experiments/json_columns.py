@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-_PEEK_BYTES = 16_384
-"""Read at both ends of a file: at least a whole evaluation."""
+_PEEK_BYTES = 8_192
+"""Read at both ends of a file: several rows each."""
 _FIELD = re.compile(rb'"([^"\\]+)"\s*:\s*("|[^\s,}]+)')
 _WIDER = ("BOOLEAN", "BIGINT", "DOUBLE", "VARCHAR")
 """A column of several types gets the last of them."""

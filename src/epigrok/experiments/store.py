@@ -41,6 +41,8 @@ _KEYS = {
     | {"num_samples": "SMALLINT", "context_length": "SMALLINT"},
 }
 """Columns that a table has even before a run has written a row."""
+_RUN_ID = "split_part(filename, '/', -2) as run_id"
+"""A run is named by its directory."""
 
 
 def open_sweep(directory: Path | str, done_only: bool = False) -> "SweepStore":
@@ -50,7 +52,7 @@ def open_sweep(directory: Path | str, done_only: bool = False) -> "SweepStore":
         directory: Of a sweep or of a single run.
         done_only: Leave out runs that are not finished.
     """
-    path = Path(directory)
+    path = Path(directory).resolve()
     runs = run_directories(path)
     if not runs:
         raise UserError(f"there are no runs in {path}")
@@ -62,7 +64,7 @@ class SweepStore:
 
     def __init__(self, path: Path, runs: Sequence[RunDirectory]) -> None:
         self.path = path
-        self._runs = {run.path.resolve().name: run for run in runs}
+        self._runs = {run.path.name: run for run in runs}
         self._connection = duckdb.connect()
         self._made: set[str] = set()
 
@@ -114,18 +116,17 @@ class SweepStore:
                 raise UserError(f"no column {name!r}; there are: {', '.join(sorted(set(known)))}")
         groups = [f"{'m' if name in own else 'r'}.{_name(name)}" for name in by]
         filters = [f"m.{name} = {_text(value)}" for name, value in wanted.items() if value]
-        filters += [f"m.step = {int(step)}"] if isinstance(step, int) else []
-        if step == "last":
-            filters.append(
-                f"(m.run_id, m.step) in (select run_id, max(step) from {table} group by run_id)"
-            )
+        filters += [f"m.step = {step}"] if isinstance(step, int) else []
         keys = [name for name in _KEYS[table] if name not in ("num_samples", "num_rows")]
-        order = "asc" if step is None else "desc"
         # One row per run and point: a step may have been evaluated with several sample numbers.
+        order = "asc" if step is None else "desc"
+        points = f"partition by run_id, {', '.join(keys)} order by num_samples {order}"
+        needed = {"run_id", "num_samples", *keys, metric} | (set(by) & set(own))
         chosen = f"""
-            select m.* from {table} m where {" and ".join(filters) or "true"}
-            qualify row_number() over (partition by run_id, {", ".join(keys)}
-                                       order by num_samples {order}) = 1"""
+            select {", ".join(f"m.{_name(name)}" for name in sorted(needed))}
+            from {table} m where {" and ".join(filters) or "true"}
+            qualify row_number() over ({points}) = 1
+            {"and step = max(step) over (partition by run_id)" if step == "last" else ""}"""
         value = f"m.{_name(metric)}"
         return self.sql(f"""
             select {"".join(f"{group} as {_name(name)}, " for group, name in zip(groups, by))}
@@ -193,39 +194,35 @@ class SweepStore:
             )
 
     def _make_lines(self, view: str) -> None:
-        paths = {str(run.table(view)): name for name, run in self._runs.items()}
-        columns = columns_of_json_lines([Path(path) for path in paths])
+        paths = [path for run in self._runs.values() if (path := run.table(view)).exists()]
+        columns = columns_of_json_lines(paths)
         if not columns:
             self._make_empty(view)
             return
         known = _KEYS[view] | {k: v for k, v in columns.items() if k not in _KEYS[view]}
         types = ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in known.items())
-        existing = [path for path in paths if os.path.exists(path)]
-        self._files(view, {path: paths[path] for path in existing})
         # A last line cut short by a kill, or still being written, has no step.
         self._connection.execute(
             f"""create view {view} as
-                select f.run_id, t.* exclude (filename)
-                from read_json({_list(existing)}, format = 'newline_delimited',
+                select {_RUN_ID}, * exclude (filename)
+                from read_json({_list(paths)}, format = 'newline_delimited',
                     columns = {{{types}}}, ignore_errors = true, filename = true,
-                    hive_partitioning = false) t
-                join {view}_files f using (filename) where t.step is not null"""
+                    hive_partitioning = false)
+                where step is not null"""
         )
 
     def _make_positions(self) -> None:
-        merged = {
-            str(run.path / PARQUET): name
-            for name, run in self._runs.items()
+        merged = [
+            run.path / PARQUET
+            for run in self._runs.values()
             if (run.path / PARQUET).exists() and (run.is_done or not _has_shards(run))
-        }
+        ]
         parts = []
         if merged:
-            self._files("positions", merged)
             parts.append(
-                f"""select f.run_id, t.* exclude (filename)
+                f"""select {_RUN_ID}, * exclude (filename)
                     from read_parquet({_list(merged)}, filename = true, union_by_name = true,
-                        hive_partitioning = false) t
-                    join positions_files f using (filename)"""
+                        hive_partitioning = false)"""
             )
         for number, (name, run) in enumerate(self._runs.items()):
             if not run.is_done and _has_shards(run):
@@ -241,13 +238,6 @@ class SweepStore:
         types = {"run_id": "VARCHAR", **_KEYS[view]}
         columns = ", ".join(f"{_name(name)} {kind}" for name, kind in types.items())
         self._connection.execute(f"create table {view} ({columns})")
-
-    def _files(self, view: str, run_of_file: dict[str, str]) -> None:
-        """Which run a file belongs to, as a table to join with."""
-        self._connection.execute(f"create table {view}_files (filename varchar, run_id varchar)")
-        self._connection.executemany(
-            f"insert into {view}_files values (?, ?)", list(run_of_file.items())
-        )
 
 
 def _described(status: RunStatus) -> dict[str, Any]:

@@ -145,7 +145,7 @@ def submit(
             )
             for job in part
         ]
-        executor.update_parameters(name=name)
+        executor.update_parameters(job_name=name)
         try:
             executor.map_array(_call, calls) if len(calls) > 1 else executor.submit(calls[0])
         except Exception as error:
@@ -159,10 +159,13 @@ def requeue_this_job() -> None:
     shown = subprocess.run(
         ["scontrol", "show", "job", "--oneliner", job], capture_output=True, text=True, check=False
     )
-    if "JobState=CANCELLED" in shown.stdout:
-        print("cancelled: runs are saved, the job is not queued again", flush=True)
+    # A job that was cancelled, or that SLURM itself puts back, is already on its way out.
+    if shown.returncode == 0 and "JobState=RUNNING" not in shown.stdout:
+        print(f"runs are saved; job {job} was ended by SLURM or its user", flush=True)
         return
-    result = subprocess.run(["scontrol", "requeue", job], capture_output=True, text=True)
+    result = subprocess.run(
+        ["scontrol", "requeue", job], capture_output=True, text=True, check=False
+    )
     words = result.stderr.strip()
     print(f"runs are saved; job {job} " + (words or "is queued again"), flush=True)
 
