@@ -19,10 +19,9 @@ from epigrok.experiments.builtin_sweeps import paper
 from epigrok.experiments.run_files import PARQUET, RunDirectory
 from epigrok.experiments.sweep import prepare
 
-METRICS = (
-    "accuracy nll ece brier total aleatoric epistemic epistemic_corrected epistemic_se "
-    "kl_memorising kl_generalising relative_position"
-).split()
+METRICS = ("accuracy", "nll", "ece", "brier", "total", "aleatoric", "epistemic")
+METRICS += ("epistemic_corrected", "epistemic_se")
+METRICS += ("kl_memorising", "kl_generalising", "relative_position")
 SPLITS = ("id_train", "id_val", "ood_val")
 NUM_EVALUATIONS, NUM_LENGTHS = 200, 32
 
@@ -45,7 +44,7 @@ QUERIES = {
 def write_run(run: RunDirectory, seed: int) -> None:
     generator = np.random.default_rng(seed)
     config = run.config()
-    posteriors = (config.evaluation.posteriors + ("weight-noise:0.1",))[:3]
+    posteriors = (*config.evaluation.posteriors, "weight-noise:0.1")[:3]
     steps = np.linspace(0, config.num_steps, NUM_EVALUATIONS, dtype=int)
     points = [(step, split, name) for step in steps for split in SPLITS for name in posteriors]
     values = generator.random((len(points), 2 * len(METRICS)))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from math import isfinite
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from epigrok.config.checks import require
 from epigrok.config.run import RunConfig
@@ -47,7 +47,7 @@ def _require_field(config: RunConfig, name: str, value: Any) -> None:
 def _accepts(kind: Any, value: Any) -> bool:
     """Whether a value read from JSON fits a field of type `kind`."""
     origin, options = get_origin(kind), get_args(kind)
-    if isinstance(kind, UnionType):
+    if origin in (Union, UnionType):
         return any(_accepts(option, value) for option in options)
     if origin is Literal:
         return any(type(value) is type(option) and value == option for option in options)

@@ -44,6 +44,13 @@ class Run:
         """One row per step, split and posterior."""
         return read_json_lines(self.directory.table("metrics"))
 
+    def sql(self, query: str) -> Any:
+        """Ask its tables `runs`, `metrics`, `training`, `timings` and `positions`, with DuckDB."""
+        # Here and not above: a machine that only trains needs no database library.
+        from epigrok.experiments.store import open_sweep
+
+        return open_sweep(self.path).sql(query)
+
     def model(self, step: int | None = None, device: torch.device | str = "cpu") -> Network:
         """The network at a kept step, by default the newest."""
         step = self.checkpoints[-1] if step is None and self.checkpoints else step

@@ -29,6 +29,8 @@ from epigrok.experiments.status import RunStatus, read_status
 from epigrok.files import make_writable_directory
 
 VIEWS = ("runs", *TABLES, "positions")
+Relation = Any
+"""What DuckDB calls `DuckDBPyRelation`: a query with `.fetchall()`, `.fetchnumpy()`, `.df()`."""
 LOWER, UPPER = 0.025, 0.975
 """Quantiles of the band: 95 % of the seeds lie within."""
 
@@ -68,7 +70,7 @@ class SweepStore:
         self._connection = duckdb.connect()
         self._made: set[str] = set()
 
-    def sql(self, query: str) -> duckdb.DuckDBPyRelation:
+    def sql(self, query: str) -> Relation:
         """The relation a query describes; `.fetchall()`, `.fetchnumpy()` or `.df()` read it."""
         lowered = query.lower()
         self._make(view for view in VIEWS if view in lowered)
@@ -90,7 +92,7 @@ class SweepStore:
         split: str | None = None,
         posterior: str | None = None,
         step: int | Literal["last"] | None = "last",
-    ) -> duckdb.DuckDBPyRelation:
+    ) -> Relation:
         """Median of a metric over seeds and the band that 95 % of them lie in.
 
         Args:

@@ -82,7 +82,7 @@ def _connect(ray: Any, settings: RayOptions) -> None:
         # A Ray of our own listens on this machine alone.
         own = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         more = {} if settings.address else own
-        ray.init(address=settings.address, log_to_driver=False, **more)
+        ray.init(address=settings.address, log_to_driver=False, logging_level="error", **more)
     except Exception as error:
         raise UserError(f"cannot connect to Ray: {str(error).splitlines()[0]}") from error
 
