@@ -23,6 +23,7 @@ COMMANDS = {
 """Command name -> one line of help; `commands/<name>.py` has `main(arguments) -> exit code`."""
 
 EXIT_USER_ERROR = 2
+EXIT_INTERRUPTED = 130
 
 
 def help_text() -> str:
@@ -60,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"epigrok: error: {error}", file=sys.stderr)
         return EXIT_USER_ERROR
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader of our output (head, less) has seen enough.
         sys.stdout = None

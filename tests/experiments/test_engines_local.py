@@ -185,10 +185,15 @@ def test_slots_are_places_for_runs(text: str, devices: list[tuple[str, str]]) ->
     assert all(int(slot.environment["OMP_NUM_THREADS"]) >= 1 for slot in slots)
 
 
+def test_a_run_on_the_cpu_has_one_thread_unless_told_otherwise() -> None:
+    threads = [slot.environment["OMP_NUM_THREADS"] for slot in parse_slots("cpu:4*2,cpu", {})]
+    assert threads == ["4", "4", "1"]
+
+
 def test_slots_respect_what_the_user_has_set() -> None:
     environment = {"CUDA_VISIBLE_DEVICES": "4,GPU-abc", "OMP_NUM_THREADS": "3"}
     (slot,) = parse_slots("cuda:1", environment)
-    assert slot.environment == {"CUDA_VISIBLE_DEVICES": "GPU-abc"}
+    assert slot.environment == {"CUDA_VISIBLE_DEVICES": "GPU-abc", "OMP_NUM_THREADS": "3"}
     assert default_slots(environment) == "cuda:0,cuda:1"
     assert default_slots({"CUDA_VISIBLE_DEVICES": ""}).startswith("cpu*")
     with pytest.raises(UserError, match="no cuda:2: CUDA_VISIBLE_DEVICES leaves 2 GPUs"):
@@ -196,7 +201,7 @@ def test_slots_respect_what_the_user_has_set() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "gpu", "cpu*0", "cpu*-1", "cuda", "cuda:x", "cpu,,cpu", "cpu*"]
+    "text", ["", "gpu", "cpu*0", "cpu*-1", "cuda", "cuda:x", "cpu,,cpu", "cpu*", "cpu:0"]
 )
 def test_a_wrong_slot_is_explained(text: str) -> None:
     with pytest.raises(UserError, match="is no slot: write cpu"):

@@ -160,12 +160,14 @@ def _put(candidate: Path, path: Path, token: str) -> bool:
     """Give the file of `candidate` the name `path`, which must be free or a dead holder's."""
     for _ in range(_ATTEMPTS):
         try:
-            os.link(candidate, path)
+            _link(candidate, path)
             return True
         except FileExistsError:
             holder = _holder_at(path)
         if holder is None:
             continue  # released since
+        if holder.token == token:
+            return True  # a network file system did it, lost its answer and tried once more
         # The file just written tells the time by the clock that stamps the heartbeats.
         if holder.is_alive(now=candidate.stat().st_mtime):
             return False
@@ -179,6 +181,17 @@ def _put(candidate: Path, path: Path, token: str) -> bool:
         if _token_at(path) == token:
             return True
     return False
+
+
+def _link(candidate: Path, path: Path) -> None:
+    try:
+        os.link(candidate, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        # No hard links here. A lease caught half written is respected until it is old.
+        with path.open("xb") as file:
+            file.write(candidate.read_bytes())
 
 
 def _holder_at(path: Path) -> Holder | None:

@@ -1,6 +1,8 @@
 """Slots: how many runs go on at once on one machine, and where each computes.
 
-`cpu*2` is two runs on the CPU, `cuda:0*4` four on the first GPU; a comma joins them.
+`cpu*2` is two runs on the CPU, `cpu:4*2` two with four threads each, `cuda:0*4` four on the first
+GPU; a comma joins them. A run on the CPU gets one thread unless told otherwise, because more of them
+may change the last bits of its numbers, and more than there are cores make every run slower.
 """
 
 import os
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 
 from epigrok.errors import UserError
 
-_SLOT = re.compile(r"(?P<device>cpu|cuda:(?P<index>\d+))(\*(?P<count>\d+))?")
+_SLOT = re.compile(r"(cpu(:(?P<threads>[1-9]\d*))?|cuda:(?P<index>\d+))(\*(?P<count>[1-9]\d*))?")
 
 
 @dataclass(frozen=True)
@@ -26,25 +28,16 @@ class Slot:
 
 def parse_slots(text: str, environment: Mapping[str, str]) -> list[Slot]:
     """The slots that `text` describes, as seen by a process with `environment`."""
-    devices = []
+    matches = []
     for part in text.replace(" ", "").split(","):
         match = _SLOT.fullmatch(part)
-        if match is None or match["count"] == "0":
+        if match is None:
             raise UserError(
-                f"{part!r} is no slot: write cpu*2 for two runs on the CPU, cuda:0*4 for four on "
-                "the first GPU, and join several with commas"
+                f"{part!r} is no slot: write cpu*2 for two runs on the CPU, cpu:4*2 for two with "
+                "four threads each, cuda:0*4 for four on the first GPU; join several with commas"
             )
-        devices += [match["index"]] * int(match["count"] or 1)
-    # More threads than cores make every run slower, by far.
-    threads = str(max(1, num_cores() // len(devices)))
-    shared = {} if "OMP_NUM_THREADS" in environment else {"OMP_NUM_THREADS": threads}
-    return [
-        Slot(
-            "cpu" if index is None else "cuda",
-            {**shared, "CUDA_VISIBLE_DEVICES": _visible_device(index, environment)},
-        )
-        for index in devices
-    ]
+        matches += [match] * int(match["count"] or 1)
+    return [_slot(match, len(matches), environment) for match in matches]
 
 
 def default_slots(environment: Mapping[str, str]) -> str:
@@ -58,6 +51,20 @@ def num_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _slot(match: re.Match[str], num_slots: int, environment: Mapping[str, str]) -> Slot:
+    is_cpu = match["index"] is None
+    if match["threads"]:
+        threads = match["threads"]
+    else:
+        fair = "1" if is_cpu else str(max(1, num_cores() // num_slots))
+        threads = environment.get("OMP_NUM_THREADS", fair)
+    visible = _visible_device(match["index"], environment)
+    return Slot(
+        "cpu" if is_cpu else "cuda",
+        {"CUDA_VISIBLE_DEVICES": visible, "OMP_NUM_THREADS": threads},
+    )
 
 
 def _visible_device(index: str | None, environment: Mapping[str, str]) -> str:
