@@ -1,8 +1,8 @@
 """Slots: how many runs go on at once on one machine, and where each computes.
 
 `cpu*2` is two runs on the CPU, `cpu:4*2` two with four threads each, `cuda:0*4` four on the first
-GPU; a comma joins them. A run on the CPU gets one thread unless told otherwise, because more of them
-may change the last bits of its numbers, and more than there are cores make every run slower.
+GPU; a comma joins them. A run on the CPU gets one thread unless told otherwise: another number may
+change the last bits of its results, and more threads than cores make every run slower.
 """
 
 import os
