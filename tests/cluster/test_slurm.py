@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from sweep_results import assert_same_results, num_sessions, run_sweep
 
 from epigrok.experiments.run_files import run_directories
@@ -104,6 +105,7 @@ def test_runs_share_jobs_and_waiting_ends_when_all_are_done(
     undisturbed: Path, tmp_path: Path
 ) -> None:
     sharing = ("--runs-per-job", "4", "--runs-at-once", "2", "--gres", "gpu:1", "--mem-gb", "1")
+    sharing += ("--device", "cpu")
     output = run_sweep(tmp_path / "out", *ON_SLURM, *sharing, "--wait")
     assert "submitted 8 runs in 2 jobs" in output
     assert "[8/8]" in output
@@ -125,6 +127,15 @@ def test_a_cancelled_job_saves_and_stays_cancelled(tmp_path: Path) -> None:
     (status,) = read_statuses(directory)
     assert status.state == "stopped"
     assert (status.path / "checkpoints" / f"step-{status.step}" / "resume.pt").exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="its GPUs would not be fakes")
+def test_a_job_that_cannot_use_its_gpu_fails_instead_of_computing_without(tmp_path: Path) -> None:
+    file = tmp_path / "one.json"
+    file.write_text('{"methods": ["classic"]}')
+    with pytest.raises(AssertionError, match="this machine offers no CUDA device"):
+        run_sweep(tmp_path / "out", *ON_SLURM, "--gres", "gpu:1", "--wait", sweep=file)
+    assert states(tmp_path / "out") == {"failed": 1}
 
 
 def test_what_slurm_refuses_is_told_in_a_sentence(tmp_path: Path) -> None:

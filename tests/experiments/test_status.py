@@ -114,7 +114,7 @@ def test_the_table_shows_a_sweep_and_a_single_run(
     ]
     assert f"{runs[0].path.name} failed: out of memory; see {runs[0].log}" in text
     assert main(["status", str(runs[0].path)]) == 0
-    assert capsys.readouterr().out.startswith("1 runs: failed 1")
+    assert capsys.readouterr().out.startswith("1 run: failed 1")
     assert main(["status", str(tmp_path / "nowhere")]) == 2
     (tmp_path / "empty").mkdir()
     assert main(["status", str(tmp_path / "empty")]) == 2

@@ -76,7 +76,7 @@ def _watch(parsed: StatusArguments, console: Console) -> None:
 def status_view(statuses: list[RunStatus], max_rows: int | None, is_plain: bool) -> Group:
     """Counts, one line per run and the reasons of failures; at most `max_rows` of the runs."""
     summary = "  ".join(f"{state} {number}" for state, number in counts(statuses).items())
-    parts: list[Any] = [Text(f"{len(statuses)} runs: {summary}")]
+    parts: list[Any] = [Text(f"{len(statuses)} run{'s' * (len(statuses) != 1)}: {summary}")]
     # Which of the runs to show if not all fit: those that somebody may have to look after.
     ordered = sorted(statuses, key=lambda status: STATES.index(status.state))
     shown = ordered if max_rows is None else ordered[:max_rows]

@@ -56,7 +56,8 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     if parsed.out is None:
         raise UserError("say where the runs shall live: --out DIR")
-    slots = parse_slots(parsed.slots or default_slots(os.environ), os.environ)
+    is_local = parsed.on == "local"
+    slots = parse_slots(parsed.slots or default_slots(os.environ), os.environ) if is_local else []
     runs = prepare(parsed.out, sweep)
     broken = {run: problem for run in runs.values() if (problem := problem_with(run))}
     todo = [run for run in runs.values() if run not in broken and not run.is_done]

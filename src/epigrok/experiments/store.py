@@ -10,7 +10,6 @@ A name with a dot needs double quotes. Every query reads the files anew; which r
 there are is looked up when a table is first asked for.
 """
 
-import glob
 import json
 import os
 import tempfile
@@ -23,8 +22,8 @@ import duckdb
 
 from epigrok.errors import UserError
 from epigrok.experiments.json_columns import columns_of_json_lines, type_of_values
-from epigrok.experiments.position_shards import position_columns
 from epigrok.experiments.run_files import PARQUET, TABLES, RunDirectory, run_directories
+from epigrok.experiments.sql_text import quoted_name, quoted_path, quoted_paths, quoted_text
 from epigrok.experiments.status import RunStatus, read_status
 from epigrok.files import make_writable_directory
 
@@ -43,6 +42,7 @@ _KEYS = {
     | {"num_samples": "SMALLINT", "context_length": "SMALLINT"},
 }
 """Columns that a table has even before a run has written a row."""
+_MAX_SAMPLES = 1_000_000
 _RUN_ID = "split_part(filename, '/', -2) as run_id"
 """A run is named by its directory."""
 
@@ -69,6 +69,8 @@ class SweepStore:
         self._runs = {run.path.name: run for run in runs}
         self._connection = duckdb.connect()
         self._made: set[str] = set()
+        self._lines: dict[str, tuple[list[Path], dict[str, str]]] = {}
+        """Files and column types of the tables that are JSON lines."""
 
     def sql(self, query: str) -> Relation:
         """The relation a query describes; `.fetchall()`, `.fetchnumpy()` or `.df()` read it."""
@@ -116,29 +118,21 @@ class SweepStore:
         for name, known in {metric: own, **dict.fromkeys(by, own + config)}.items():
             if name not in known:
                 raise UserError(f"no column {name!r}; there are: {', '.join(sorted(set(known)))}")
-        groups = [f"{'m' if name in own else 'r'}.{_name(name)}" for name in by]
-        filters = [f"m.{name} = {_text(value)}" for name, value in wanted.items() if value]
-        filters += [f"m.step = {step}"] if isinstance(step, int) else []
-        keys = [name for name in _KEYS[table] if name not in ("num_samples", "num_rows")]
-        # One row per run and point: a step may have been evaluated with several sample numbers.
-        order = "asc" if step is None else "desc"
-        points = f"partition by run_id, {', '.join(keys)} order by num_samples {order}"
-        needed = {"run_id", "num_samples", *keys, metric} | (set(by) & set(own))
-        chosen = f"""
-            select {", ".join(f"m.{_name(name)}" for name in sorted(needed))}
-            from {table} m where {" and ".join(filters) or "true"}
-            qualify row_number() over ({points}) = 1
-            {"and step = max(step) over (partition by run_id)" if step == "last" else ""}"""
-        value = f"m.{_name(metric)}"
+        filters = [f"{name} = {quoted_text(value)}" for name, value in wanted.items() if value]
+        filters += [f"step = {step}"] if isinstance(step, int) else []
+        keys = [name for name in by if name in own]
+        needed = {*_KEYS[table], metric, *keys} - {"run_id", "num_rows"}
+        source = f"({self._lines_query(table, sorted(needed))})"
+        points = _points(table, source, metric, keys, filters, step)
+        names = ", ".join(map(quoted_name, by))
         return self.sql(f"""
-            select {"".join(f"{group} as {_name(name)}, " for group, name in zip(groups, by))}
-                median({value}) as median,
-                quantile_cont({value}, {LOWER}) as lower,
-                quantile_cont({value}, {UPPER}) as upper,
-                count({value}) as count
-            from ({chosen}) m join runs r using (run_id)
-            where {value} is not null and not isnan({value})
-            {f"group by {', '.join(groups)} order by {', '.join(groups)}" if by else ""}""")
+            select {names}{", " if by else ""}
+                band[2] as median, band[1] as lower, band[3] as upper, count
+            from (select {names}{", " if by else ""}
+                      quantile_cont(value, [{LOWER}, 0.5, {UPPER}]) as band, count(*) as count
+                  from ({points}) join runs using (run_id)
+                  {f"group by {names}" if by else ""} having count(*) > 0)
+            {f"order by {names}" if by else ""}""")
 
     def export(self, file: Path) -> int:
         """Write all metrics, with the configuration of their runs, as one Parquet file.
@@ -152,13 +146,13 @@ class SweepStore:
         try:
             self._connection.execute(
                 f"""copy (select m.*, r.* exclude (run_id) from metrics m join runs r using (run_id)
-                          order by run_id, step) to {_text(unfinished)}
+                          order by run_id, step) to {quoted_text(unfinished)}
                     (format parquet, compression zstd)"""
             )
             unfinished.replace(file)
         finally:
             unfinished.unlink(missing_ok=True)
-        (rows,) = self._connection.sql(f"select count(*) from {_text(_no_glob(file))}").fetchall()
+        (rows,) = self._connection.sql(f"select count(*) from {quoted_path(file)}").fetchall()
         return int(rows[0])
 
     def _make(self, views: Iterable[str]) -> None:
@@ -183,7 +177,7 @@ class SweepStore:
             self._connection.execute("create table runs (run_id varchar, state varchar)")
             return
         types = ", ".join(
-            f"{_text(name)}: {_text(type_of_values(row.get(name) for row in rows))}"
+            f"{quoted_text(name)}: {quoted_text(type_of_values(row.get(name) for row in rows))}"
             for name in dict.fromkeys(name for row in rows for name in row)
         )
         # DuckDB reads JSON only from files.
@@ -191,7 +185,7 @@ class SweepStore:
             file.writelines(json.dumps(row) + "\n" for row in rows)
             file.flush()
             self._connection.execute(
-                f"""create table runs as from read_json({_text(file.name)},
+                f"""create table runs as from read_json({quoted_text(file.name)},
                     format = 'newline_delimited', columns = {{{types}}})"""
             )
 
@@ -201,17 +195,23 @@ class SweepStore:
         if not columns:
             self._make_empty(view)
             return
-        known = _KEYS[view] | {k: v for k, v in columns.items() if k not in _KEYS[view]}
-        types = ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in known.items())
+        self._lines[view] = paths, {**columns, **_KEYS[view]}
+        names = [*_KEYS[view], *(name for name in columns if name not in _KEYS[view])]
+        self._connection.execute(f"create view {view} as {self._lines_query(view, names)}")
+
+    def _lines_query(self, view: str, names: Iterable[str]) -> str:
+        """Some columns of a table; each one that is left out saves time."""
+        if view not in self._lines:
+            return f"from {view}"
+        paths, columns = self._lines[view]
+        types = ", ".join(f"{quoted_text(name)}: {quoted_text(columns[name])}" for name in names)
         # A last line cut short by a kill, or still being written, has no step.
-        self._connection.execute(
-            f"""create view {view} as
-                select {_RUN_ID}, * exclude (filename)
-                from read_json({_list(paths)}, format = 'newline_delimited',
-                    columns = {{{types}}}, ignore_errors = true, filename = true,
-                    hive_partitioning = false)
-                where step is not null"""
-        )
+        return f"""
+            select {_RUN_ID}, * exclude (filename)
+            from read_json({quoted_paths(paths)}, format = 'newline_delimited',
+                columns = {{{types}}}, ignore_errors = true, filename = true,
+                hive_partitioning = false)
+            where step is not null"""
 
     def _make_positions(self) -> None:
         merged = [
@@ -223,14 +223,17 @@ class SweepStore:
         if merged:
             parts.append(
                 f"""select {_RUN_ID}, * exclude (filename)
-                    from read_parquet({_list(merged)}, filename = true, union_by_name = true,
+                    from read_parquet({quoted_paths(merged)}, filename = true, union_by_name = true,
                         hive_partitioning = false)"""
             )
+        # Here and not above: finished sweeps need neither NumPy nor safetensors.
+        from epigrok.experiments.position_shards import position_columns
+
         for number, (name, run) in enumerate(self._runs.items()):
             if not run.is_done and _has_shards(run):
                 shards = f"positions_shards_{number}"
                 self._connection.register(shards, position_columns(run.path))
-                parts.append(f"select {_text(name)} as run_id, * from {shards}")
+                parts.append(f"select {quoted_text(name)} as run_id, * from {shards}")
         if not parts:
             self._make_empty("positions")
             return
@@ -238,8 +241,42 @@ class SweepStore:
 
     def _make_empty(self, view: str) -> None:
         types = {"run_id": "VARCHAR", **_KEYS[view]}
-        columns = ", ".join(f"{_name(name)} {kind}" for name, kind in types.items())
+        columns = ", ".join(f"{quoted_name(name)} {kind}" for name, kind in types.items())
         self._connection.execute(f"create table {view} ({columns})")
+
+
+def _points(
+    table: str,
+    source: str,
+    metric: str,
+    keys: list[str],
+    filters: list[str],
+    step: int | str | None,
+) -> str:
+    """The query for one `value` per run and point of `source`, which is (part of) `table`.
+
+    A step may have been evaluated with several numbers of samples: one of them counts.
+    """
+    is_last = step == "last"
+    apart = [name for name in _KEYS[table] if name not in ("num_samples", "num_rows")]
+    groups = dict.fromkeys(["run_id", *apart, *keys])
+    if is_last:
+        del groups["step"]
+    if is_last and table == "positions":
+        # The column of steps is quick to read, and spares reading the others.
+        where = " and ".join(filters) or "true"
+        newest = f"select run_id, max(step) from {table} where {where} group by run_id"
+        filters = [*filters, f"(run_id, step) in ({newest})"]
+    value = f"{quoted_name(metric)}::double"
+    order = "coalesce(num_samples, 0)"
+    order = f"step::bigint * {_MAX_SAMPLES} + {order}" if is_last else order
+    names = ", ".join(map(quoted_name, groups))
+    return f"""
+        select {names}, {"max(step) as step, " if is_last else ""}
+            {"arg_min" if step is None else "arg_max"}({value}, {order}) as value
+        from {source}
+        where {" and ".join([*filters, f"{value} is not null", f"not isnan({value})"])}
+        group by {names}"""
 
 
 def _described(status: RunStatus) -> dict[str, Any]:
@@ -248,20 +285,3 @@ def _described(status: RunStatus) -> dict[str, Any]:
 
 def _has_shards(run: RunDirectory) -> bool:
     return any((run.path / "positions").glob("step-*.safetensors"))
-
-
-def _name(identifier: str) -> str:
-    return '"' + identifier.replace('"', '""') + '"'
-
-
-def _text(value: object) -> str:
-    return "'" + str(value).replace("'", "''") + "'"
-
-
-def _no_glob(path: object) -> str:
-    """A path in which stars, question marks and brackets mean themselves."""
-    return glob.escape(str(path))
-
-
-def _list(paths: Iterable[object]) -> str:
-    return "[" + ", ".join(_text(_no_glob(path)) for path in paths) + "]"

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,18 +63,20 @@ def run_on_ray(
             num_gpus=settings.gpus_per_run,
             max_retries=options.retries,
         )(work_on)
-        return _drive(ray, task, list(runs), options, tell)
+        device = "cuda" if settings.gpus_per_run else "cpu"
+        return _drive(ray, partial(task.remote, options, device), list(runs), tell)
     finally:
         if is_ours:
             ray.shutdown()
 
 
-def work_on(path: str, options: PoolOptions) -> tuple[str, str]:
+def work_on(options: PoolOptions, device: str, path: str) -> tuple[str, str]:
     """What a task does: one run in a pool of one; Ray has chosen the GPU."""
-    visible = {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "")}
+    given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    visible = {"CUDA_VISIBLE_DEVICES": given if device == "cuda" else ""}
     patient = replace(options, patience_seconds=2 * options.worker.lease_seconds)
     run = RunDirectory(Path(path))
-    (outcome,) = run_pool([run], [Slot("auto", visible)], patient, lambda outcome: None)
+    (outcome,) = run_pool([run], [Slot(device, visible)], patient, lambda outcome: None)
     return outcome.state, outcome.reason
 
 
@@ -97,9 +100,8 @@ def _require_room(ray: Any, settings: RayOptions) -> None:
 
 def _drive(
     ray: Any,
-    task: Any,
+    start: Callable[[str], Any],
     waiting: list[RunDirectory],
-    options: PoolOptions,
     tell: Callable[[Outcome], None],
 ) -> list[Outcome]:
     outcomes: list[Outcome] = []
@@ -116,7 +118,7 @@ def _drive(
             # Runs that somebody else holds wait here and not in a place that others could use.
             for run in [run for run in waiting if not is_held(run.path)]:
                 waiting.remove(run)
-                tasks[task.remote(str(run.path.resolve()), options)] = run
+                tasks[start(str(run.path.resolve()))] = run
             if not tasks:
                 time.sleep(_SECONDS_BETWEEN_LOOKS)
                 continue

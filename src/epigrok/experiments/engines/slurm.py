@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 from epigrok.errors import UserError
@@ -55,6 +55,8 @@ class SlurmOptions:
     """slurm: of those, runs that go on side by side, as when one does not fill a GPU."""
     warning_seconds: int = 90
     """slurm: time between the warning and the end of a job, enough to save."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """slurm: where runs compute; by default on the GPUs of their job, if it asked for any."""
     sbatch: tuple[str, ...] = ()
     """slurm: further settings of sbatch, as in constraint=h100 mail-type=FAIL."""
     max_array_size: int = 1000
@@ -83,6 +85,7 @@ class AllocatedRuns:
     paths: tuple[str, ...]
     options: PoolOptions
     runs_at_once: int
+    device: str
 
     def __call__(self) -> list[tuple[str, str]]:
         """Work on the runs; when told to leave, save them and queue the job again."""
@@ -110,8 +113,10 @@ class AllocatedRuns:
         threads = max(1, (int(given) if given.isdigit() else num_cores()) // count)
         shared = {} if "OMP_NUM_THREADS" in os.environ else {"OMP_NUM_THREADS": str(threads)}
         gpus = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+        # A job that was given a GPU and cannot use it shall fail, not compute for hours without.
+        chosen = ("cuda" if gpus else "cpu") if self.device == "auto" else self.device
         return [
-            Slot("auto", shared | {"CUDA_VISIBLE_DEVICES": gpus[k % len(gpus)] if gpus else ""})
+            Slot(chosen, shared | {"CUDA_VISIBLE_DEVICES": gpus[k % len(gpus)] if gpus else ""})
             for k in range(count)
         ]
 
@@ -141,7 +146,10 @@ def submit(
     for name, part in submission.arrays():
         calls = [
             AllocatedRuns(
-                tuple(str((directory / run).resolve()) for run in job), patient, slurm.runs_at_once
+                tuple(str((directory / run).resolve()) for run in job),
+                patient,
+                slurm.runs_at_once,
+                slurm.device,
             )
             for job in part
         ]

@@ -98,7 +98,8 @@ def wait_for_jobs(
             now = time.time()
             if now - last_squeue > _SECONDS_BETWEEN_SQUEUES:
                 last_squeue = now
-                if runs_in_queue(directory) & {run.path.name for run in left}:
+                queued = runs_in_queue(directory)
+                if any(run.path.name in queued or is_held(run.path) for run in left):
                     last_job_seen = now
             if now - last_job_seen > _SECONDS_BETWEEN_SQUEUES + _SECONDS_OF_DOUBT:
                 break
