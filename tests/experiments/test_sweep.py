@@ -175,6 +175,16 @@ def test_a_grown_sweep_finds_its_runs_again(tmp_path: Path) -> None:
     assert {run.path.name for run in run_directories(tmp_path)} == {*after, *runs_of(other)}
 
 
+def test_a_description_of_another_time_is_kept_as_it_is(tmp_path: Path) -> None:
+    old = sweep_to_json(Sweep(name="old", methods=("classic",))) | {"methods": ["forgotten"]}
+    (tmp_path / "sweep.json").write_text(json.dumps({"sweeps": [old]}))
+    prepare(tmp_path, Sweep(name="new", methods=("classic",)))
+    assert [sweep.name for sweep in recorded_sweeps(tmp_path)] == ["old", "new"]
+    (tmp_path / "sweep.json").write_text("[]")
+    with pytest.raises(UserError, match="is not what `epigrok sweep` wrote there"):
+        prepare(tmp_path, Sweep(name="new", methods=("classic",)))
+
+
 @pytest.mark.parametrize("label", ["../../escaped", "<script>alert(1)</script>", "/etc/x", "a\0b"])
 def test_labels_are_never_paths(label: str, tmp_path: Path) -> None:
     file = tmp_path / "description.json"

@@ -46,6 +46,12 @@ class SweepArguments:
     slurm: Annotated[SlurmOptions, tyro.conf.arg(name="")] = field(default_factory=SlurmOptions)
     ray: RayOptions = field(default_factory=RayOptions)
 
+    def __post_init__(self) -> None:
+        if self.steps_per_second is not None and self.steps_per_second <= 0:
+            raise UserError(f"--steps-per-second must be positive, got {self.steps_per_second}")
+        if self.retries < 0:
+            raise UserError(f"--retries must not be negative, got {self.retries}")
+
 
 def main(arguments: Sequence[str]) -> int:
     """Run the sweep, or only say what it would do."""
@@ -133,8 +139,6 @@ def _print_plan(sweep: Sweep, parsed: SweepArguments) -> None:
 
 
 def _print_estimate(runs: Mapping[str, RunConfig], parsed: SweepArguments) -> None:
-    if parsed.steps_per_second is not None and parsed.steps_per_second <= 0:
-        raise UserError(f"--steps-per-second must be positive, got {parsed.steps_per_second}")
     cost = estimate(runs, parsed.out, parsed.steps_per_second)
     print(f"steps left: {cost.num_steps:,}")
     if cost.num_unknown_runs:

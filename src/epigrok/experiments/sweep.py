@@ -203,8 +203,15 @@ def problem_with(run: RunDirectory) -> str | None:
 def _note_description(path: Path, sweep: Sweep, runs: set[str]) -> None:
     """Add a description; one whose runs the new one all contains is replaced by it."""
     others = [known for known in recorded_sweeps(path.parent) if known != sweep]
-    kept = [known for known in others if not set(runs_of(known)) <= runs]
+    kept = [known for known in others if not _is_contained(known, runs)]
     write_json(path, {"sweeps": [sweep_to_json(known) for known in [*kept, sweep]]})
+
+
+def _is_contained(sweep: Sweep, runs: set[str]) -> bool:
+    try:
+        return set(runs_of(sweep)) <= runs
+    except UserError:
+        return False  # written when there were other presets or fields
 
 
 def _require(condition: bool, message: str) -> None:
