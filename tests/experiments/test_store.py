@@ -15,6 +15,7 @@ from epigrok.cli import main
 from epigrok.errors import UserError
 from epigrok.evaluation import METRICS, EvaluationRow
 from epigrok.experiments import SweepStore, open_sweep
+from epigrok.experiments.last_rows import last_step_lines
 from epigrok.experiments.position_shards import merge_positions
 from epigrok.experiments.positions import write_positions
 from epigrok.experiments.run_files import RunDirectory
@@ -112,6 +113,40 @@ def test_a_step_evaluated_twice_counts_once(store: SweepStore) -> None:
     assert at_ten.fetchall() == last.fetchall()
     assert len(curve.fetchall()) == 32
     assert max(row[2] for row in curve.fetchall()) == final[0] - 6
+
+
+def test_results_stay_what_they_were_asked_for(store: SweepStore) -> None:
+    first = store.median_and_band("accuracy", split="id_val", posterior="point")
+    second = store.median_and_band("relative_position", split="id_val", posterior="point")
+    assert first.fetchall()[0][0] > 100
+    assert second.fetchall()[0][0] == 0.5
+
+
+def test_what_is_only_known_at_an_earlier_step_is_found_there(store: SweepStore) -> None:
+    path = store.path / str(store.sql("select min(run_id) from runs").fetchall()[0][0])
+    table = path / "metrics.jsonl"
+    oracle = {"step": 0, "split": "id_val", "posterior": "oracle-generalising", "accuracy": 1.0}
+    table.write_text(json.dumps(oracle) + "\n" + table.read_text())
+    found = store.median_and_band("accuracy", split="id_val", posterior="oracle-generalising")
+    assert found.fetchall() == [(1.0, 1.0, 1.0, 1)]
+
+
+@pytest.mark.parametrize("width", [1, 5000, 50_000])
+def test_the_last_rows_are_read_from_the_end_of_a_file(width: int, tmp_path: Path) -> None:
+    file = tmp_path / "metrics.jsonl"
+    file.write_text("")
+    assert last_step_lines(file) == []
+    rows = [
+        {"step": step, "number": number, "text": "x" * width}
+        for step in (0, 10, 20)
+        for number in range(9)
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    for ending in ("", '{"step": 30, "num'):
+        file.write_text(text + ending)
+        assert [json.loads(line) for line in last_step_lines(file)] == rows[-9:]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows[:9]))
+    assert len(last_step_lines(file)) == 9
 
 
 def test_columns_that_some_runs_lack_are_null_there(store: SweepStore) -> None:

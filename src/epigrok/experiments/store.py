@@ -22,27 +22,16 @@ import duckdb
 
 from epigrok.errors import UserError
 from epigrok.experiments.json_columns import columns_of_json_lines, type_of_values
+from epigrok.experiments.last_rows import last_step_lines
 from epigrok.experiments.run_files import PARQUET, TABLES, RunDirectory, run_directories
 from epigrok.experiments.sql_text import quoted_name, quoted_path, quoted_paths, quoted_text
 from epigrok.experiments.status import RunStatus, read_status
+from epigrok.experiments.store_queries import KEYS, band_query, points_query, read_json_query
 from epigrok.files import make_writable_directory
 
 VIEWS = ("runs", *TABLES, "positions")
 Relation = Any
 """What DuckDB calls `DuckDBPyRelation`: a query with `.fetchall()`, `.fetchnumpy()`, `.df()`."""
-LOWER, UPPER = 0.025, 0.975
-"""Quantiles of the band: 95 % of the seeds lie within."""
-
-_KEYS = {
-    "metrics": {"step": "BIGINT", "split": "VARCHAR", "posterior": "VARCHAR"}
-    | {"num_samples": "BIGINT", "num_rows": "BIGINT"},
-    "training": {"step": "BIGINT"},
-    "timings": {"step": "BIGINT"},
-    "positions": {"step": "INTEGER", "split": "VARCHAR", "posterior": "VARCHAR"}
-    | {"num_samples": "SMALLINT", "context_length": "SMALLINT"},
-}
-"""Columns that a table has even before a run has written a row."""
-_MAX_SAMPLES = 1_000_000
 _RUN_ID = "split_part(filename, '/', -2) as run_id"
 """A run is named by its directory."""
 
@@ -69,6 +58,7 @@ class SweepStore:
         self._runs = {run.path.name: run for run in runs}
         self._connection = duckdb.connect()
         self._made: set[str] = set()
+        self._num_extracts = 0
         self._lines: dict[str, tuple[list[Path], dict[str, str]]] = {}
         """Files and column types of the tables that are JSON lines."""
 
@@ -121,18 +111,11 @@ class SweepStore:
         filters = [f"{name} = {quoted_text(value)}" for name, value in wanted.items() if value]
         filters += [f"step = {step}"] if isinstance(step, int) else []
         keys = [name for name in by if name in own]
-        needed = {*_KEYS[table], metric, *keys} - {"run_id", "num_rows"}
-        source = f"({self._lines_query(table, sorted(needed))})"
-        points = _points(table, source, metric, keys, filters, step)
-        names = ", ".join(map(quoted_name, by))
-        return self.sql(f"""
-            select {names}{", " if by else ""}
-                band[2] as median, band[1] as lower, band[3] as upper, count
-            from (select {names}{", " if by else ""}
-                      quantile_cont(value, [{LOWER}, 0.5, {UPPER}]) as band, count(*) as count
-                  from ({points}) join runs using (run_id)
-                  {f"group by {names}" if by else ""} having count(*) > 0)
-            {f"order by {names}" if by else ""}""")
+        needed = {*KEYS[table], metric, *keys} - {"run_id", "num_rows"}
+        last_rows = self._last_rows(table, needed, filters) if step == "last" else None
+        source = last_rows or f"({self._lines_query(table, sorted(needed))})"
+        points = points_query(table, source, metric, keys, filters, step)
+        return self.sql(band_query(points, by))
 
     def export(self, file: Path) -> int:
         """Write all metrics, with the configuration of their runs, as one Parquet file.
@@ -176,18 +159,14 @@ class SweepStore:
         if not rows:
             self._connection.execute("create table runs (run_id varchar, state varchar)")
             return
-        types = ", ".join(
-            f"{quoted_text(name)}: {quoted_text(type_of_values(row.get(name) for row in rows))}"
-            for name in dict.fromkeys(name for row in rows for name in row)
-        )
+        names = dict.fromkeys(name for row in rows for name in row)
+        types = {name: type_of_values(row.get(name) for row in rows) for name in names}
         # DuckDB reads JSON only from files.
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             file.writelines(json.dumps(row) + "\n" for row in rows)
             file.flush()
-            self._connection.execute(
-                f"""create table runs as from read_json({quoted_text(file.name)},
-                    format = 'newline_delimited', columns = {{{types}}})"""
-            )
+            query = f"select * exclude (filename) {read_json_query([file.name], types)}"
+            self._connection.execute(f"create table runs as {query}")
 
     def _make_lines(self, view: str) -> None:
         paths = [path for run in self._runs.values() if (path := run.table(view)).exists()]
@@ -195,8 +174,8 @@ class SweepStore:
         if not columns:
             self._make_empty(view)
             return
-        self._lines[view] = paths, {**columns, **_KEYS[view]}
-        names = [*_KEYS[view], *(name for name in columns if name not in _KEYS[view])]
+        self._lines[view] = paths, {**columns, **KEYS[view]}
+        names = [*KEYS[view], *(name for name in columns if name not in KEYS[view])]
         self._connection.execute(f"create view {view} as {self._lines_query(view, names)}")
 
     def _lines_query(self, view: str, names: Iterable[str]) -> str:
@@ -204,14 +183,29 @@ class SweepStore:
         if view not in self._lines:
             return f"from {view}"
         paths, columns = self._lines[view]
-        types = ", ".join(f"{quoted_text(name)}: {quoted_text(columns[name])}" for name in names)
         # A last line cut short by a kill, or still being written, has no step.
-        return f"""
-            select {_RUN_ID}, * exclude (filename)
-            from read_json({quoted_paths(paths)}, format = 'newline_delimited',
-                columns = {{{types}}}, ignore_errors = true, filename = true,
-                hive_partitioning = false)
-            where step is not null"""
+        source = read_json_query(paths, {name: columns[name] for name in names})
+        return f"select {_RUN_ID}, * exclude (filename) {source} where step is not null"
+
+    def _last_rows(self, view: str, names: Iterable[str], filters: list[str]) -> str | None:
+        """A table of each run's last rows, if what is wanted is among them."""
+        if view not in self._lines:
+            return None
+        paths, columns = self._lines[view]
+        types = {"run_id": "VARCHAR", **{name: columns[name] for name in names}}
+        # A name of its own, because results are only read when somebody looks at them.
+        self._num_extracts += 1
+        table = f"last_rows_{self._num_extracts}"
+        with tempfile.NamedTemporaryFile(suffix=".json") as file:
+            for path in paths:
+                run = json.dumps(path.parent.name).encode()
+                lines = last_step_lines(path)
+                file.writelines(b'{"run_id": ' + run + b", " + line[1:] + b"\n" for line in lines)
+            file.flush()
+            query = read_json_query([file.name], types)
+            self._connection.execute(f"create temp table {table} as {query}")
+        query = f"select count(*) from {table} where {' and '.join(filters) or 'true'}"
+        return table if self._connection.execute(query).fetchall()[0][0] else None
 
     def _make_positions(self) -> None:
         merged = [
@@ -240,43 +234,9 @@ class SweepStore:
         self._connection.execute(f"create view positions as {' union all by name '.join(parts)}")
 
     def _make_empty(self, view: str) -> None:
-        types = {"run_id": "VARCHAR", **_KEYS[view]}
+        types = {"run_id": "VARCHAR", **KEYS[view]}
         columns = ", ".join(f"{quoted_name(name)} {kind}" for name, kind in types.items())
         self._connection.execute(f"create table {view} ({columns})")
-
-
-def _points(
-    table: str,
-    source: str,
-    metric: str,
-    keys: list[str],
-    filters: list[str],
-    step: int | str | None,
-) -> str:
-    """The query for one `value` per run and point of `source`, which is (part of) `table`.
-
-    A step may have been evaluated with several numbers of samples: one of them counts.
-    """
-    is_last = step == "last"
-    apart = [name for name in _KEYS[table] if name not in ("num_samples", "num_rows")]
-    groups = dict.fromkeys(["run_id", *apart, *keys])
-    if is_last:
-        del groups["step"]
-    if is_last and table == "positions":
-        # The column of steps is quick to read, and spares reading the others.
-        where = " and ".join(filters) or "true"
-        newest = f"select run_id, max(step) from {table} where {where} group by run_id"
-        filters = [*filters, f"(run_id, step) in ({newest})"]
-    value = f"{quoted_name(metric)}::double"
-    order = "coalesce(num_samples, 0)"
-    order = f"step::bigint * {_MAX_SAMPLES} + {order}" if is_last else order
-    names = ", ".join(map(quoted_name, groups))
-    return f"""
-        select {names}, {"max(step) as step, " if is_last else ""}
-            {"arg_min" if step is None else "arg_max"}({value}, {order}) as value
-        from {source}
-        where {" and ".join([*filters, f"{value} is not null", f"not isnan({value})"])}
-        group by {names}"""
 
 
 def _described(status: RunStatus) -> dict[str, Any]:
