@@ -161,6 +161,18 @@ def test_context_lengths_come_from_positions(store: SweepStore) -> None:
     ]
 
 
+def test_evaluations_after_training_are_tables_too(store: SweepStore) -> None:
+    assert store.sql("select * from evaluation").fetchall() == []
+    for run in store._runs.values():
+        keys = {"step": 10, "split": "id_val", "posterior": "point", "num_samples": 1}
+        noise = {"context_length": 6, "context_noise": 0.1, "accuracy": run.config().run_seed}
+        write_rows(run, "context-noise", [{**keys, **noise}])
+    found = store.median_and_band("accuracy", by=["preset", "context_noise"], split="id_val")
+    assert found.fetchall() == [
+        (name, 0.1, "point", 1.5, 0.0, 3.0, 8) for name in ("classic", "icl-tiny")
+    ]
+
+
 def test_unfinished_runs_are_there_and_can_be_left_out(tmp_path: Path) -> None:
     half, cut, empty, whole = list(prepare(tmp_path, SWEEP).values())[:4]
     rows = metric_rows(whole)

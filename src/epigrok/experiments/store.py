@@ -5,6 +5,7 @@ metrics      one row per run, step, split and posterior
 training     loss, gradient norm and learning rate at evaluated steps
 timings      seconds spent
 positions    metrics per context length, also of runs that are still going on
+evaluation, context_length_sweep, context_noise_sweep    what was evaluated after training
 
 A name with a dot needs double quotes. Every query reads the files anew; which runs and columns
 there are is looked up when a table is first asked for.
@@ -23,13 +24,13 @@ import duckdb
 from epigrok.errors import UserError
 from epigrok.experiments.json_columns import columns_of_json_lines, type_of_values
 from epigrok.experiments.last_rows import last_step_lines
-from epigrok.experiments.run_files import PARQUET, TABLES, RunDirectory, run_directories
+from epigrok.experiments.run_files import PARQUET, RunDirectory, run_directories
 from epigrok.experiments.sql_text import quoted_name, quoted_path, quoted_paths, quoted_text
 from epigrok.experiments.status import RunStatus, read_status
-from epigrok.experiments.store_queries import KEYS, band_query, points_query, read_json_query
+from epigrok.experiments.store_queries import KEYS, LINES, band_query, points_query, read_json_query
 from epigrok.files import make_writable_directory
 
-VIEWS = ("runs", *TABLES, "positions")
+VIEWS = ("runs", *LINES, "positions")
 Relation = Any
 """What DuckDB calls `DuckDBPyRelation`: a query with `.fetchall()`, `.fetchnumpy()`, `.df()`."""
 _RUN_ID = "split_part(filename, '/', -2) as run_id"
@@ -88,7 +89,8 @@ class SweepStore:
         """Median of a metric over seeds and the band that 95 % of them lie in.
 
         Args:
-            metric: A column of `metrics`, or of `positions` if `by` names `context_length`.
+            metric: A column of `metrics`; if `by` names `context_length` of `positions`, and if it
+                names `context_noise` of `context_noise_sweep`.
             by: Columns that tell groups apart, of the table or of the configuration. All runs
                 that agree in them count as seeds of one group.
             split: Only this one; otherwise each is a group of its own.
@@ -101,6 +103,7 @@ class SweepStore:
             A row per group: the columns of `by`, `median`, `lower`, `upper`, `count`.
         """
         table = "positions" if "context_length" in by else "metrics"
+        table = "context_noise_sweep" if "context_noise" in by else table
         wanted = {"split": split, "posterior": posterior}
         apart = [name for name, value in {**wanted, "step": step}.items() if value is None]
         by = list(dict.fromkeys([*by, *apart]))
@@ -169,7 +172,8 @@ class SweepStore:
             self._connection.execute(f"create table runs as {query}")
 
     def _make_lines(self, view: str) -> None:
-        paths = [path for run in self._runs.values() if (path := run.table(view)).exists()]
+        files = [run.table(LINES[view]) for run in self._runs.values()]
+        paths = [path for path in files if path.exists()]
         columns = columns_of_json_lines(paths)
         if not columns:
             self._make_empty(view)

@@ -7,12 +7,27 @@ from epigrok.experiments.sql_text import quoted_name, quoted_paths, quoted_text
 LOWER, UPPER = 0.025, 0.975
 """Quantiles of the band: 95 % of the seeds lie within."""
 
+LINES = {
+    "metrics": "metrics",
+    "training": "training",
+    "timings": "timings",
+    "evaluation": "evaluation",
+    "context_length_sweep": "context-length",
+    "context_noise_sweep": "context-noise",
+}
+"""Table -> name of the JSON-lines file in a run directory that it is read from."""
+
+_SCORED = {"step": "BIGINT", "split": "VARCHAR", "posterior": "VARCHAR"}
+_SCORED |= {"num_samples": "BIGINT", "num_rows": "BIGINT"}
+_CONTEXT = {"context_length": "BIGINT", "context_noise": "DOUBLE"}
 
 KEYS = {
-    "metrics": {"step": "BIGINT", "split": "VARCHAR", "posterior": "VARCHAR"}
-    | {"num_samples": "BIGINT", "num_rows": "BIGINT"},
+    "metrics": _SCORED,
     "training": {"step": "BIGINT"},
     "timings": {"step": "BIGINT"},
+    "evaluation": _SCORED,
+    "context_length_sweep": _SCORED | _CONTEXT,
+    "context_noise_sweep": _SCORED | _CONTEXT,
     "positions": {"step": "INTEGER", "split": "VARCHAR", "posterior": "VARCHAR"}
     | {"num_samples": "SMALLINT", "context_length": "SMALLINT"},
 }
