@@ -21,7 +21,8 @@ from epigrok.experiments.sweep import Sweep, prepare
 
 
 def one_run(directory: Path) -> RunDirectory:
-    (run,) = prepare(directory, Sweep(name="s", methods=("icl-tiny",))).values()
+    sweep = Sweep(name="s", methods=("icl-tiny",), overrides={"num_steps": 2500})
+    (run,) = prepare(directory, sweep).values()
     return run
 
 
