@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: test test-slow lint types demo clean
+.PHONY: test test-slow test-slurm test-ray lint types demo clean
 
 $(STAMP): pyproject.toml constraints.txt tests/oracles.txt
 	$(PYTHON) -m venv $(VENV)
@@ -14,13 +14,22 @@ $(STAMP): pyproject.toml constraints.txt tests/oracles.txt
 	touch $@
 
 test: $(STAMP) lint types  ## lint, types and the default test suite
-	$(BIN)/pytest -m 'not slow and not gpu'
+	$(BIN)/pytest -m 'not slow and not gpu and not slurm and not ray'
 
 demo: $(STAMP)  ## two models grok on a CPU, in under three minutes
 	$(BIN)/epigrok demo --out demo
 
 test-slow: $(STAMP)  ## training runs of minutes
 	$(BIN)/pytest -m slow
+
+test-slurm: $(STAMP)  ## sweeps on a real SLURM, installed and started here; says so where it cannot
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[slurm]' || echo 'submitit cannot be installed here'
+	cluster/slurm_on_localhost.sh install || echo 'SLURM cannot be installed here'
+	$(BIN)/pytest -m slurm -rs tests/cluster
+
+test-ray: $(STAMP)  ## sweeps on a real Ray, installed and started here; says so where it cannot
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[ray]' || echo 'Ray cannot be installed here'
+	$(BIN)/pytest -m ray -rs tests/cluster
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -12,6 +12,7 @@ _HOME_OF_NAME = {
     "RunConfig": "epigrok.config",
     "decompose": "epigrok.uncertainty",
     "open_run": "epigrok.experiments",
+    "open_sweep": "epigrok.experiments",
     "preset": "epigrok.config",
     "presets": "epigrok.config",
     "train": "epigrok.experiments",

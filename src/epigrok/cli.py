@@ -14,12 +14,18 @@ COMMANDS = {
     "train": "train a preset, or resume its run directory",
     "evaluate": "score a checkpoint, vary its context, tell when it grokked",
     "demo": "watch two small models grok on a CPU",
+    "sweep": "run a grid of runs here, on SLURM or on Ray; resume it",
+    "status": "where a sweep or a run stands, from its files",
+    "export": "all metrics of a sweep as one Parquet file",
+    "tensorboard": "a sweep's curves as TensorBoard event files",
+    "run": "work on one prepared run directory, as the workers of a sweep do",
     "presets": "list the recipes that are known to work",
     "theory": "the solvable linear model: figures, exact delays, validity",
 }
 """Command name -> one line of help; `commands/<name>.py` has `main(arguments) -> exit code`."""
 
 EXIT_USER_ERROR = 2
+EXIT_INTERRUPTED = 130
 
 
 def help_text() -> str:
@@ -57,6 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"epigrok: error: {error}", file=sys.stderr)
         return EXIT_USER_ERROR
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader of our output (head, less) has seen enough.
         sys.stdout = None

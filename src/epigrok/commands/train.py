@@ -12,8 +12,9 @@ import tyro
 from epigrok.commands.arguments import parse, preset_and_rest
 from epigrok.config import RunConfig, departures_from_recipe, preset, run_id
 from epigrok.experiments import DivergedError, Run, TrainOptions, train
+from epigrok.experiments.lease import LeaseLostError
 from epigrok.experiments.progress import reporter_for_terminal
-from epigrok.experiments.run_directory import RunDirectory
+from epigrok.experiments.run_files import RunDirectory
 
 EXIT_FAILED = 1
 EXIT_STOPPED = 130
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     reporter = reporter_for_terminal(config.num_steps, RunDirectory(out).status().get("step", 0))
     try:
         run = train(config, out, options, reporter)
-    except DivergedError as error:
+    except (DivergedError, LeaseLostError) as error:
         print(f"epigrok: {error}", file=sys.stderr)
         return EXIT_FAILED
     return _conclude(run, rest)

@@ -22,7 +22,11 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signal() -> Iterator[StopRequest]:
-    """Turn the first stopping signal into a request; a second one acts as it always did."""
+    """Turn stopping signals into a request; a second Ctrl-C acts as it always did.
+
+    The other signals may come several times, from the scheduler and from an engine that passes
+    them on: once asked, they change nothing.
+    """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         # Only the main thread may install handlers; elsewhere the caller keeps its own.
@@ -30,18 +34,15 @@ def stop_on_signal() -> Iterator[StopRequest]:
         return
     previous = {number: signal.getsignal(number) for number in STOPPING_SIGNALS}
 
-    def restore() -> None:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
     def on_signal(number: int, frame: FrameType | None) -> None:
         del frame
         request.signal = signal.Signals(number)
-        restore()
+        signal.signal(signal.SIGINT, previous[signal.SIGINT])
 
     for number in STOPPING_SIGNALS:
         signal.signal(number, on_signal)
     try:
         yield request
     finally:
-        restore()
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -8,7 +8,7 @@ import torch
 
 from epigrok.config import RunConfig
 from epigrok.errors import UserError
-from epigrok.experiments.run_directory import RunDirectory
+from epigrok.experiments.run_files import RunDirectory
 from epigrok.files import read_json_lines
 from epigrok.model import Network, build_model
 from epigrok.tasks import TaskFamily, build_family
@@ -50,6 +50,13 @@ class Run:
     def metrics(self) -> list[dict[str, Any]]:
         """One row per step, split and posterior."""
         return read_json_lines(self.directory.table("metrics"))
+
+    def sql(self, query: str) -> Any:
+        """Ask its tables `runs`, `metrics`, `training`, `timings` and `positions`, with DuckDB."""
+        # Here and not above: a machine that only trains needs no database library.
+        from epigrok.experiments.store import open_sweep
+
+        return open_sweep(self.path).sql(query)
 
     def model(self, step: int | None = None, device: torch.device | str = "cpu") -> Network:
         """The network at a kept step, by default the newest."""

@@ -5,12 +5,15 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from epigrok.config import RunConfig
+from epigrok.errors import UserError
 from epigrok.evaluation import (
     EvaluationRow,
     evaluate,
@@ -20,16 +23,18 @@ from epigrok.evaluation import (
 )
 from epigrok.experiments.device import DeviceName, choose_device
 from epigrok.experiments.interruption import StopRequest, stop_on_signal
-from epigrok.experiments.positions import merge_positions, remove_position_shards
+from epigrok.experiments.lease import SECONDS, Lease, LeaseLostError, hold_lease
+from epigrok.experiments.position_shards import merge_positions, remove_position_shards
 from epigrok.experiments.progress import Reporter, Silent
 from epigrok.experiments.run import Run
 from epigrok.experiments.run_directory import (
-    RunDirectory,
     forget_rows_after,
     open_or_create,
     record_evaluation,
+    require_same_config,
 )
-from epigrok.files import append_json_lines
+from epigrok.experiments.run_files import RunDirectory
+from epigrok.files import append_json_lines, make_writable_directory
 from epigrok.posteriors import IVON
 from epigrok.tasks import build_family
 from epigrok.training import StepRecord, TrainState, initial_state, training_steps
@@ -41,6 +46,8 @@ from epigrok.training.checkpoints import (
 )
 
 SECONDS_BETWEEN_STATUS = 2.0
+STATUS_SCORES = ("accuracy_final", "epistemic_final")
+"""Columns of the newest evaluation that `status.json` repeats, per split."""
 
 
 class DivergedError(RuntimeError):
@@ -58,6 +65,8 @@ class TrainOptions:
     """Compile the model, by default on a GPU: minutes once, then faster steps."""
     stop_at_step: int | None = None
     """Pause the run there; a later call goes on."""
+    lease_seconds: float = SECONDS
+    """Silence after which another machine may take the run over."""
 
 
 def train(
@@ -79,16 +88,41 @@ def train(
     """
     options, reporter = options or TrainOptions(), reporter or Silent()
     device = choose_device(options.device)
-    run = open_or_create(Path(run_dir), config, device)
+    run = RunDirectory(Path(run_dir))
     if run.is_done:
+        require_same_config(run, config)
         return Run(run)
-    session = _Session(run, config, options, reporter, device)
-    try:
-        with stop_on_signal() as stop:
-            session.work(stop)
-    finally:
-        reporter.close()
+    make_writable_directory(run.path)
+    with (
+        closing(reporter),
+        stop_on_signal() as stop,
+        hold_lease(run.path, options.lease_seconds) as lease,
+    ):
+        # Asked again, because its last holder may have finished the run a moment ago.
+        if not run.is_done:
+            open_or_create(run.path, config, device)
+            with _failure_written_down(run):
+                _Session(run, config, options, reporter, device).work(stop, lease)
     return Run(run)
+
+
+@contextmanager
+def _failure_written_down(run: RunDirectory) -> Iterator[None]:
+    try:
+        yield
+    except LeaseLostError:
+        raise
+    except Exception as error:
+        write_failure(run, error)
+        raise
+
+
+def write_failure(run: RunDirectory, error: Exception) -> None:
+    """Let the status say why a run failed."""
+    is_told = isinstance(error, DivergedError | UserError)
+    reason = str(error) if is_told else f"{type(error).__name__}: {error}"
+    failure = {"state": "failed", "reason": reason, "updated": time.time()}
+    run.write_status(**run.status() | failure)
 
 
 class _Session:
@@ -113,12 +147,12 @@ class _Session:
         self._first_step = self._state.step
         compiled = device.type == "cuda" if options.compiled is None else options.compiled
         self._steps = training_steps(self._state, self._family, config, compiled)
-        self._latest: list[EvaluationRow] = []
+        self._scores = {name: run.status().get(name, {}) for name in STATUS_SCORES}
         self._started = self._last_checkpoint = self._last_status = time.monotonic()
         self._seconds_evaluating = 0.0
         self._last_timing = (0.0, 0.0)
 
-    def work(self, stop: StopRequest) -> None:
+    def work(self, stop: StopRequest, lease: Lease) -> None:
         """Take steps until the run is done or somebody asks to stop."""
         self._report_status("running", None)
         if not self._is_restored:
@@ -126,7 +160,9 @@ class _Session:
             self._checkpoint()
         last_step = min(self._config.num_steps, self._options.stop_at_step or sys.maxsize)
         while self._state.step < last_step and not stop:
-            self._after_step(next(self._steps))
+            record = next(self._steps)
+            lease.require_held()
+            self._after_step(record)
         if self._state.step == self._config.num_steps:
             merge_positions(self._run.path)
             self._report_status("done", None)
@@ -169,8 +205,8 @@ class _Session:
                 self._state.model, posteriors, self._sets, num_samples, settings.num_sampled_rows
             )
 
-        self._latest = rows_of(settings.num_samples)
-        rows = self._latest
+        latest = rows = rows_of(settings.num_samples)
+        self._scores = _status_scores(latest)
         if step == 0:
             rows = rows + evaluate_oracles(self._sets)
         if step == self._config.num_steps and settings.num_final_samples != settings.num_samples:
@@ -189,7 +225,7 @@ class _Session:
             append_json_lines(self._run.table("training"), [row])
         self._seconds_evaluating += time.monotonic() - started
         self._record_timing(step)
-        self._reporter.evaluated(step, self._latest)
+        self._reporter.evaluated(step, latest)
 
     def _spread(self) -> dict[str, float]:
         ivon = self._state.optimisers[0]
@@ -217,12 +253,10 @@ class _Session:
             raise DivergedError(self._divergence_message("loss", record.step))
 
     def _divergence_message(self, what: str, step: int) -> str:
-        message = (
+        return (
             f"the {what} is not finite at step {step}; the last good checkpoint is kept in "
             f"{self._run.checkpoints}. A lower learning rate or a longer warm-up usually helps."
         )
-        self._run.write_status(**self._status("failed", None), reason=message)
-        return message
 
     def _report_status(self, state: str, record: StepRecord | None) -> None:
         self._last_status = time.monotonic()
@@ -237,11 +271,7 @@ class _Session:
             "step": self._state.step,
             "num_steps": self._config.num_steps,
             "loss": record.loss.item() if record is not None else None,
-            "accuracy_final": {
-                row.split: row.summary["accuracy_final"]
-                for row in self._latest
-                if row.posterior == self._latest[0].posterior
-            },
+            **self._scores,
             "steps_per_second": self._steps_per_second(),
             "host": socket.gethostname(),
             "pid": os.getpid(),
@@ -251,3 +281,16 @@ class _Session:
     def _steps_per_second(self) -> float:
         elapsed = time.monotonic() - self._started
         return (self._state.step - self._first_step) / elapsed if elapsed > 0 else 0.0
+
+
+def _status_scores(rows: list[EvaluationRow]) -> dict[str, dict[str, float]]:
+    """Accuracy of the first posterior tracked, epistemic uncertainty of the first that has any."""
+    sampled = [row for row in rows if row.num_samples > 1]
+    return {
+        name: {
+            row.split: row.summary[name]
+            for row in used
+            if row.posterior == used[0].posterior and name in row.summary
+        }
+        for name, used in zip(STATUS_SCORES, (rows, sampled))
+    }

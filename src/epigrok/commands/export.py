@@ -1,0 +1,34 @@
+"""`epigrok export DIR FILE.parquet`: the metrics of a sweep as one file to publish."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from epigrok.commands.arguments import parse
+from epigrok.errors import UserError
+from epigrok.experiments import open_sweep
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportArguments:
+    """Write all metrics of a sweep, each row with the configuration of its run, as Parquet."""
+
+    directory: Annotated[Path, tyro.conf.Positional]
+    """Of a sweep, or of a single run."""
+    file: Annotated[Path, tyro.conf.Positional]
+    """Parquet file to write; one that exists is replaced."""
+    done_only: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Leave out runs that are not finished."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the file."""
+    parsed = parse(ExportArguments, "export", arguments)
+    if parsed.file.suffix != ".parquet":
+        raise UserError(f"the file to write must end in .parquet, got {parsed.file}")
+    number = open_sweep(parsed.directory, parsed.done_only).export(parsed.file)
+    print(f"{number} rows in {parsed.file}")
+    return 0

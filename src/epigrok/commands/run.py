@@ -1,0 +1,77 @@
+"""`epigrok run RUN_DIR`: work on one prepared run directory, as every engine's worker does."""
+
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from epigrok.commands.arguments import parse
+from epigrok.experiments.engines.worker import (
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_HELD,
+    EXIT_STOPPED,
+    WorkerOptions,
+    stop_without_driver,
+)
+from epigrok.experiments.lease import LeaseHeldError, LeaseLostError, is_held
+from epigrok.experiments.run_files import RunDirectory
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunArguments:
+    """Train or resume the run whose config.json lies in RUN_DIR, as the workers of a sweep do.
+
+    Exit code: 0 done, 130 stopped and saved, 1 failed (see status.json), 75 somebody else is
+    working on it.
+    """
+
+    run_dir: Annotated[Path, tyro.conf.Positional]
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    options: Annotated[WorkerOptions, tyro.conf.arg(name="")] = field(default_factory=WorkerOptions)
+    driver_pid: int | None = None
+    """Save and leave when this parent process is gone."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Work until done, stopped or failed."""
+    parsed = parse(RunArguments, "run", arguments)
+    run = RunDirectory(parsed.run_dir)
+    run.config_json()
+    # Asked here as well as under the lease, because loading torch takes its time.
+    if run.is_done:
+        return EXIT_DONE
+    if is_held(run.path):
+        return EXIT_HELD
+    if parsed.driver_pid is not None:
+        stop_without_driver(parsed.driver_pid)
+    return _work(run, parsed)
+
+
+def _work(run: RunDirectory, parsed: RunArguments) -> int:
+    from epigrok.experiments.progress import PlainLines
+    from epigrok.experiments.training import DivergedError, TrainOptions, train, write_failure
+
+    try:
+        config = run.config()
+        options = TrainOptions(
+            device=parsed.device,
+            checkpoint_seconds=parsed.options.checkpoint_seconds,
+            lease_seconds=parsed.options.lease_seconds,
+        )
+        result = train(config, run.path, options, PlainLines(config.num_steps))
+    except LeaseHeldError:
+        return EXIT_HELD
+    except (DivergedError, LeaseLostError) as error:
+        print(f"epigrok: {error}", flush=True)
+        return EXIT_HELD if isinstance(error, LeaseLostError) else EXIT_FAILED
+    except Exception as error:
+        traceback.print_exc()
+        # Also for what went wrong before the lease was held, such as a GPU that is not there.
+        if not is_held(run.path):
+            write_failure(run, error)
+        return EXIT_FAILED
+    return EXIT_DONE if result.is_done else EXIT_STOPPED

@@ -1,0 +1,145 @@
+"""`epigrok status DIR`: where a sweep or a run stands."""
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from epigrok.commands.arguments import parse
+from epigrok.experiments.status import STATES, RunStatus, counts, read_statuses, varying_fields
+
+_SHOWN_SPLITS = ("id_val", "ood_val")
+_STYLES = {"running": "cyan", "failed": "bold red", "lost": "bold yellow", "done": "green"}
+_SHORT = {
+    "task.num_base_tasks": "n_task",
+    "task.train_fraction": "fraction",
+    "run_seed": "seed",
+    "num_steps": "steps",
+}
+_PLAIN_WIDTH = 240
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusArguments:
+    """Show where the runs of a sweep stand, from the files in its directory alone."""
+
+    directory: Annotated[Path, tyro.conf.Positional]
+    """Of a sweep, or of a single run."""
+    watch: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Keep looking until every run is done; Ctrl-C ends it and disturbs no run."""
+    every: float = 2.0
+    """Seconds between looks."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the table, once or again and again."""
+    parsed = parse(StatusArguments, "status", arguments)
+    is_terminal = sys.stdout.isatty()
+    console = Console() if is_terminal else Console(width=_PLAIN_WIDTH, no_color=True)
+    try:
+        if parsed.watch and is_terminal:
+            _watch(parsed, console)
+        else:
+            while not _print_once(parsed.directory, console) and parsed.watch:
+                time.sleep(parsed.every)
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def _print_once(directory: Path, console: Console) -> bool:
+    """Print the table and tell whether every run is done."""
+    statuses = read_statuses(directory)
+    console.print(status_view(statuses, None, is_plain=not console.is_terminal))
+    return all(status.state == "done" for status in statuses)
+
+
+def _watch(parsed: StatusArguments, console: Console) -> None:
+    with Live(console=console, auto_refresh=False) as live:
+        while True:
+            statuses = read_statuses(parsed.directory)
+            view = status_view(statuses, max(3, console.size.height - 8), is_plain=False)
+            live.update(view, refresh=True)
+            if all(status.state == "done" for status in statuses):
+                return
+            time.sleep(parsed.every)
+
+
+def status_view(statuses: list[RunStatus], max_rows: int | None, is_plain: bool) -> Group:
+    """Counts, one line per run and the reasons of failures; at most `max_rows` of the runs."""
+    summary = "  ".join(f"{state} {number}" for state, number in counts(statuses).items())
+    parts: list[Any] = [Text(f"{len(statuses)} run{'s' * (len(statuses) != 1)}: {summary}")]
+    # Which of the runs to show if not all fit: those that somebody may have to look after.
+    ordered = sorted(statuses, key=lambda status: STATES.index(status.state))
+    shown = ordered if max_rows is None else ordered[:max_rows]
+    parts.append(_table(shown, varying_fields([status.config for status in statuses]), is_plain))
+    if len(shown) < len(ordered):
+        parts.append(Text(f"… and {len(ordered) - len(shown)} more"))
+    for status in shown:
+        if status.reason:
+            log = f"; see {status.path / 'log.txt'}" if (status.path / "log.txt").exists() else ""
+            parts.append(_text(f"{status.run_id} failed: {status.reason}{log}"))
+    return Group(*parts)
+
+
+def _table(statuses: list[RunStatus], varying: list[str], is_plain: bool) -> Table:
+    table = Table(box=None if is_plain else Table().box, pad_edge=not is_plain)
+    splits = [name for name in _SHOWN_SPLITS if any(name in s.accuracy for s in statuses)]
+    has_epistemic = any(status.epistemic for status in statuses)
+    fields = [name for name in varying if name != "preset"]
+    table.add_column("run", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("preset", no_wrap=True)
+    for name in fields:
+        table.add_column(_SHORT.get(name, name))
+    numbers = ["step", *(f"acc {name}" for name in splits)]
+    numbers += ["EU", "steps/s", "left", "age"] if has_epistemic else ["steps/s", "left", "age"]
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    for status in statuses:
+        epistemic = [_number(_main_split(status.epistemic))] if has_epistemic else []
+        table.add_row(
+            _text(status.run_id),
+            Text(status.state, style=_STYLES.get(status.state, "")),
+            _text(str(status.config.get("preset", "?"))),
+            *(_text(str(status.config.get(name, "-"))) for name in fields),
+            f"{status.step}/{status.num_steps}",
+            *(_number(status.accuracy.get(name)) for name in splits),
+            *epistemic,
+            _number(status.steps_per_second, ".1f"),
+            _duration(status.seconds_left),
+            _duration(status.age_seconds),
+        )
+    return table
+
+
+def _main_split(values: dict[str, float]) -> float | None:
+    """Of unseen tasks where there are any, else of unseen inputs."""
+    return next((values[name] for name in reversed(_SHOWN_SPLITS) if name in values), None)
+
+
+def _text(content: str) -> Text:
+    """Words that come from files, without power over the terminal or the table."""
+    return Text("".join(letter if letter.isprintable() else "?" for letter in content))
+
+
+def _number(value: float | None, how: str = ".3f") -> str:
+    return "-" if value is None else format(value, how)
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return f"{hours // 24}d{hours % 24:02}h"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

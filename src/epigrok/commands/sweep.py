@@ -1,0 +1,170 @@
+"""`epigrok sweep NAME|FILE`: run a grid of runs, here, on SLURM or on Ray."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from epigrok.commands.arguments import parse
+from epigrok.config import RunConfig, flatten, to_json
+from epigrok.errors import UserError
+from epigrok.experiments.builtin_sweeps import find_sweep
+from epigrok.experiments.engines.local import Outcome, PoolOptions, run_pool
+from epigrok.experiments.engines.ray import RayOptions, run_on_ray
+from epigrok.experiments.engines.slots import default_slots, parse_slots
+from epigrok.experiments.engines.slurm import SlurmOptions, submit
+from epigrok.experiments.engines.slurm_queue import wait_for_jobs
+from epigrok.experiments.engines.worker import EXIT_DONE, EXIT_FAILED, EXIT_STOPPED, WorkerOptions
+from epigrok.experiments.estimate import estimate
+from epigrok.experiments.status import read_statuses, varying_fields
+from epigrok.experiments.sweep import Sweep, prepare, problem_with, runs_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepArguments:
+    """Run every missing run of a sweep; what is done is skipped, what was begun goes on."""
+
+    sweep: Annotated[str, tyro.conf.Positional]
+    """paper, paper-medium, smoke, or a JSON file that describes a sweep (docs/sweeps.md)."""
+    out: Path | None = None
+    """Directory of the sweep; each run gets a directory of its own in there."""
+    on: Literal["local", "slurm", "ray"] = "local"
+    slots: str | None = None
+    """local: runs at once and where, as in cpu*2 or cuda:0*4,cuda:1*4; by default one run on
+    every GPU, or else on every core."""
+    dry_run: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    """Only list the runs and estimate what is left."""
+    steps_per_second: float | None = None
+    """Measured speed for the estimate; by default from the timings of runs in the directory."""
+    retries: int = 2
+    """Times a run whose worker was killed is started again."""
+    worker: Annotated[WorkerOptions, tyro.conf.arg(name="")] = field(default_factory=WorkerOptions)
+    slurm: Annotated[SlurmOptions, tyro.conf.arg(name="")] = field(default_factory=SlurmOptions)
+    ray: RayOptions = field(default_factory=RayOptions)
+
+    def __post_init__(self) -> None:
+        if self.steps_per_second is not None and self.steps_per_second <= 0:
+            raise UserError(f"--steps-per-second must be positive, got {self.steps_per_second}")
+        if self.retries < 0:
+            raise UserError(f"--retries must not be negative, got {self.retries}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the sweep, or only say what it would do."""
+    parsed = parse(SweepArguments, "sweep", arguments)
+    sweep = find_sweep(parsed.sweep)
+    if parsed.dry_run:
+        _print_plan(sweep, parsed)
+        return 0
+    if parsed.out is None:
+        raise UserError("say where the runs shall live: --out DIR")
+    is_local = parsed.on == "local"
+    slots = parse_slots(parsed.slots or default_slots(os.environ), os.environ) if is_local else []
+    runs = prepare(parsed.out, sweep)
+    broken = {run: problem for run in runs.values() if (problem := problem_with(run))}
+    todo = [run for run in runs.values() if run not in broken and not run.is_done]
+    num_done = len(runs) - len(todo) - len(broken)
+    print(
+        f"sweep {_shown(sweep.name)}: {len(runs)} runs, {num_done} done; {parsed.out}", flush=True
+    )
+    outcomes = [Outcome(run, "failed", problem) for run, problem in broken.items()]
+    options = PoolOptions(worker=parsed.worker, retries=parsed.retries)
+    tell = _Teller(len(runs), num_done)
+    if parsed.on == "slurm":
+        submission = submit(parsed.out, todo, options, parsed.slurm)
+        print(submission.summary, flush=True)
+        if not parsed.slurm.wait:
+            return _conclude(outcomes)
+        outcomes += wait_for_jobs(parsed.out, todo, tell)
+    elif parsed.on == "ray":
+        outcomes += run_on_ray(todo, options, parsed.ray, tell)
+    else:
+        outcomes += run_pool(todo, slots, options, tell)
+    return _conclude(outcomes)
+
+
+class _Teller:
+    """Prints a line whenever a run is through."""
+
+    def __init__(self, num_runs: int, num_done: int) -> None:
+        self._num_runs, self._num_done = num_runs, num_done
+
+    def __call__(self, outcome: Outcome) -> None:
+        self._num_done += outcome.state == "done"
+        if outcome.state != "stopped":
+            reason = f": {_shown(outcome.reason)}" if outcome.reason else ""
+            print(
+                f"[{self._num_done}/{self._num_runs}] {outcome.run.path.name} {outcome.state}"
+                f"{reason}",
+                flush=True,
+            )
+
+
+def _conclude(outcomes: Sequence[Outcome]) -> int:
+    failed = [outcome for outcome in outcomes if outcome.state == "failed"]
+    stopped = [outcome for outcome in outcomes if outcome.state == "stopped"]
+    if failed:
+        print(f"{len(failed)} failed:", file=sys.stderr)
+        for outcome in failed:
+            print(f"  {outcome.run.path.name}  {_shown(outcome.reason)}", file=sys.stderr)
+            print(f"    log: {outcome.run.log}", file=sys.stderr)
+    if stopped:
+        print(f"{len(stopped)} not finished; to go on, run the same command again")
+    if failed:
+        return EXIT_FAILED
+    return EXIT_STOPPED if stopped else EXIT_DONE
+
+
+def _print_plan(sweep: Sweep, parsed: SweepArguments) -> None:
+    runs = runs_of(sweep)
+    flat = {name: flatten(to_json(config)) for name, config in runs.items()}
+    varying = varying_fields(list(flat.values()))
+    state_of_run = _known_states(parsed.out)
+    for name, values in flat.items():
+        point = "  ".join(f"{field}={values.get(field)}" for field in varying)
+        print(f"{name}  {state_of_run.get(name, 'missing'):<8} {point}")
+    print(f"\nsweep {_shown(sweep.name)}: {len(runs)} runs")
+    width = max(map(len, ("methods", "seeds", *sweep.axes)))
+    for axis, choices in {"methods": sweep.methods, **sweep.axes, "seeds": sweep.seeds}.items():
+        print(f"  {axis:<{width}}  {', '.join(map(str, choices))}")
+    for condition in sweep.conditions:
+        print(f"  {_assignments(condition.set)} where {_assignments(condition.where)}")
+    present = [state_of_run.get(name, "missing") for name in runs]
+    print("; ".join(f"{state} {present.count(state)}" for state in dict.fromkeys(present)))
+    _print_estimate(runs, parsed)
+
+
+def _print_estimate(runs: Mapping[str, RunConfig], parsed: SweepArguments) -> None:
+    cost = estimate(runs, parsed.out, parsed.steps_per_second)
+    print(f"steps left: {cost.num_steps:,}")
+    if cost.num_unknown_runs:
+        print(
+            f"device-hours: unknown for {cost.num_unknown_runs} runs, because nobody has measured "
+            "their speed; let one of each kind run for a minute in the directory given by --out, "
+            "or give --steps-per-second"
+        )
+    if cost.hours:
+        print(f"device-hours: {cost.hours:,.1f}" + (" for the rest" * bool(cost.num_unknown_runs)))
+
+
+def _known_states(directory: Path | None) -> dict[str, str]:
+    if directory is None or not directory.is_dir():
+        return {}
+    try:
+        statuses = read_statuses(directory)
+    except UserError:
+        return {}
+    return {status.run_id: status.state for status in statuses}
+
+
+def _assignments(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
+
+
+def _shown(text: str) -> str:
+    """Words from files, without power over the terminal."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

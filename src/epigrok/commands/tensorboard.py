@@ -1,0 +1,31 @@
+"""`epigrok tensorboard DIR --logdir OUT`: a sweep's curves for TensorBoard."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from epigrok.commands.arguments import parse
+from epigrok.experiments.tensorboard import write_event_files
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorBoardArguments:
+    """Convert the tables of all runs of a sweep into TensorBoard event files."""
+
+    directory: Annotated[Path, tyro.conf.Positional]
+    """Of a sweep, or of a single run."""
+    logdir: Path
+    """Where to write; each run gets a folder named by its id, written anew."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the event files."""
+    parsed = parse(TensorBoardArguments, "tensorboard", arguments)
+    number = write_event_files(parsed.directory, parsed.logdir)
+    print(
+        f"{number} runs in {parsed.logdir}; look at them with: tensorboard --logdir {parsed.logdir}"
+    )
+    return 0

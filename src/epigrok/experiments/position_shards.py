@@ -1,0 +1,84 @@
+"""Metrics per context length: a small file per evaluation, one Parquet table when the run is done.
+
+Small files need nothing but safetensors, so a training machine needs no database library; one table
+is what queries want.
+"""
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import safe_open
+
+from epigrok.experiments.run_files import PARQUET
+
+_KEYS = {"step": np.int32, "split": object, "posterior": object, "num_samples": np.int16}
+
+
+def forget_positions_after(run_path: Path, step: int) -> None:
+    """Drop the files of evaluations past `step`."""
+    for shard in position_shards(run_path):
+        if _step_of(shard) > step:
+            shard.unlink()
+
+
+def position_shards(run_path: Path) -> list[Path]:
+    """Files of single evaluations, in order of steps."""
+    return sorted((run_path / "positions").glob("step-*.safetensors"), key=_step_of)
+
+
+def position_columns(run_path: Path) -> dict[str, Any]:
+    """All evaluations not yet merged, as columns: one row per step, split, posterior and length."""
+    keys: dict[str, list[Any]] = {name: [] for name in _KEYS}
+    lengths: list[Any] = [np.empty(0, np.int16)]
+    values: dict[str, list[Any]] = {}
+    for shard in position_shards(run_path):
+        with safe_open(shard, framework="numpy") as file:
+            names = file.metadata()["metrics"].split(",")
+            for table in sorted(file.keys()):
+                metrics = file.get_tensor(table)
+                # A split that asks nothing at a context length has no row there.
+                is_asked = ~np.isnan(metrics[0])
+                split, posterior, num_samples = table.split("/")
+                row = (_step_of(shard), split, posterior, int(num_samples))
+                for column, key in zip(keys.values(), row):
+                    column += [key] * int(is_asked.sum())
+                lengths.append(1 + np.flatnonzero(is_asked).astype(np.int16))
+                for name, metric in zip(names, metrics[:, is_asked]):
+                    values.setdefault(name, []).append(metric)
+    return {
+        **{name: np.array(keys[name], dtype=kind) for name, kind in _KEYS.items()},
+        "context_length": np.concatenate(lengths),
+        **{name: np.concatenate(parts) for name, parts in values.items()},
+    }
+
+
+def merge_positions(run_path: Path) -> None:
+    """Write one Parquet table of all evaluations; on a machine without DuckDB, leave the files."""
+    if not position_shards(run_path) or find_spec("duckdb") is None:
+        return
+    import duckdb
+
+    unfinished = run_path / f"{PARQUET}.unfinished"
+    with duckdb.connect() as connection:
+        connection.register("positions", position_columns(run_path))
+        connection.execute(
+            f"copy positions to '{_quoted(unfinished)}' (format parquet, compression zstd)"
+        )
+    unfinished.replace(run_path / PARQUET)
+
+
+def remove_position_shards(run_path: Path) -> None:
+    """Remove the files that the Parquet table replaces."""
+    if (run_path / PARQUET).exists():
+        shutil.rmtree(run_path / "positions", ignore_errors=True)
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
+
+
+def _step_of(shard: Path) -> int:
+    return int(shard.stem.removeprefix("step-"))

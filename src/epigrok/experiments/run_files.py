@@ -1,0 +1,106 @@
+"""The files of a run directory: all that is known of a run, and all that later stages read.
+
+config.json            the complete RunConfig
+provenance.json        commit, versions, devices
+world.safetensors      tasks, inputs and hold-outs
+metrics.jsonl          one row per step x split x posterior
+training.jsonl         loss, gradient norm and learning rate at evaluated steps
+timings.jsonl          seconds spent; kept apart so that the files above repeat bit for bit
+positions/             per context length, one file per evaluated step, until the run is done:
+positions-0.parquet    … then one table
+checkpoints/step-N/    weights, and for the newest two what resuming needs
+status.json            where the run stands
+lease.json             who works on it now
+log.txt                what a worker of a sweep printed
+DONE                   written last
+
+Nothing here imports torch: looking at results must be instant.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from epigrok.config import RunConfig, from_json
+from epigrok.errors import UserError
+from epigrok.files import write_file, write_json
+
+TABLES = ("metrics", "training", "timings")
+CONFIG = "config.json"
+PARQUET = "positions-0.parquet"
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """Paths and files of one run."""
+
+    path: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where checkpoints live."""
+        return self.path / "checkpoints"
+
+    @property
+    def log(self) -> Path:
+        """What workers printed."""
+        return self.path / "log.txt"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the run took its last step and wrote everything down."""
+        return (self.path / "DONE").exists()
+
+    def table(self, name: str) -> Path:
+        """The JSON-lines file of table `name`."""
+        return self.path / f"{name}.jsonl"
+
+    def config_json(self) -> dict[str, Any]:
+        """The configuration as it is written."""
+        path = self.path / CONFIG
+        try:
+            values = json.loads(path.read_text())
+        except (FileNotFoundError, NotADirectoryError):
+            raise UserError(f"{self.path} is not a run directory: it has no config.json") from None
+        except ValueError as error:
+            raise UserError(f"{path} is not valid JSON: {error}") from error
+        if not isinstance(values, dict):
+            raise UserError(f"{path} is not the configuration of a run")
+        return values
+
+    def config(self) -> RunConfig:
+        """The configuration the run was started with."""
+        return from_json(self.config_json())
+
+    def world(self) -> dict[str, Any]:
+        """The tasks and hold-outs the run was started with, as tensors."""
+        # Here and not above: only who goes on with a run needs tensors.
+        from safetensors.torch import load_file
+
+        return load_file(self.path / "world.safetensors")
+
+    def status(self) -> dict[str, Any]:
+        """Where the run stands, as last written."""
+        try:
+            values = json.loads((self.path / "status.json").read_text())
+        except (FileNotFoundError, ValueError):
+            return {}
+        return values if isinstance(values, dict) else {}
+
+    def write_status(self, **values: Any) -> None:
+        """Say where the run stands."""
+        write_json(self.path / "status.json", values)
+
+    def mark_done(self) -> None:
+        """Declare the run finished."""
+        write_file(self.path / "DONE", "")
+
+
+def run_directories(path: Path) -> list[RunDirectory]:
+    """The runs of a sweep's directory in order of names, or the one run that `path` is."""
+    if (path / CONFIG).exists():
+        return [RunDirectory(path)]
+    if not path.is_dir():
+        raise UserError(f"there is no directory {path}")
+    return [RunDirectory(found.parent) for found in sorted(path.glob(f"*/{CONFIG}"))]
