@@ -1,19 +1,26 @@
 """`epigrok demo`: two models grok on a CPU, and their uncertainty collapses, in minutes."""
 
-from collections.abc import Sequence
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from epigrok.commands.arguments import parse
-from epigrok.config import preset
-from epigrok.evaluation import grokking_times
-from epigrok.experiments import Run, TrainOptions, train
-from epigrok.experiments.progress import reporter_for_terminal
+from epigrok.experiments.engines.local import PoolOptions, run_pool
+from epigrok.experiments.engines.slots import parse_slots
+from epigrok.experiments.engines.worker import EXIT_FAILED, EXIT_STOPPED
+from epigrok.experiments.status import read_statuses
+from epigrok.experiments.sweep import Sweep, prepare
 
-RUNS = {
+DEMO = Sweep(name="demo", methods=("icl-tiny", "classic"))
+ABOUT = {
     "classic": "modular addition mod 59: an MLP memorises half the table, then groks the rest",
     "icl-tiny": "in-context z = a·x mod 31: a transformer infers the hidden a from examples",
 }
+SHOWN_POSTERIOR = "weight-noise:0.1"
+SECONDS_BETWEEN_LINES = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,32 +32,66 @@ class DemoArguments:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Train, then say when each model generalised and what its uncertainty did."""
+    """Train both models side by side, then say when each one generalised."""
     out = parse(DemoArguments, "demo", arguments).out
-    for name, summary in RUNS.items():
-        print(f"\n{name}: {summary}", flush=True)
-        config = preset(name)
-        reporter = reporter_for_terminal(config.num_steps, 0)
-        run = train(config, out / name, TrainOptions(device="cpu"), reporter)
-        if not run.is_done:
+    for name, summary in ABOUT.items():
+        print(f"{name}: {summary}")
+    runs = prepare(out, DEMO)
+    todo = [run for run in runs.values() if not run.is_done]
+    # One thread each: small models gain nothing from a second one, and lose when cores are shared.
+    slots = parse_slots("cpu*2", os.environ)
+    with _progress_lines(out):
+        outcomes = run_pool(todo, slots, PoolOptions(), lambda outcome: None)
+    for outcome in outcomes:
+        if outcome.state == "failed":
+            print(f"{outcome.run.path} failed: {outcome.reason}; log: {outcome.run.log}")
+            return EXIT_FAILED
+        if outcome.state != "done":
             print(f"stopped; `epigrok demo --out {out}` goes on from here")
-            return 130
-        _tell(run)
+            return EXIT_STOPPED
+    for run in runs.values():
+        _tell(run.path)
     print(f"\nresults are in {out.resolve()}: one folder per run, metrics.jsonl in each")
     return 0
 
 
-def _tell(run: Run) -> None:
-    for times in grokking_times(run.metrics()):
-        if times.posterior != "weight-noise:0.1" or times.split == "id_train":
-            continue
-        share = times.final_epistemic / times.peak_epistemic
-        print(
-            f"  {times.split:<8} fitted at step {times.fitted}, generalised (accuracy 0.95) at "
-            f"{times.generalised}; epistemic uncertainty peaked at {times.peak} and ended at "
-            f"{share:.1%} of its peak"
-        )
-    last = run.config.num_steps
-    for row in run.metrics():
-        if row["step"] == last and row["posterior"] == "point":
+@contextmanager
+def _progress_lines(directory: Path) -> Iterator[None]:
+    """Print where the runs stand, every few seconds, for the time of a `with` block."""
+    over = threading.Event()
+
+    def tell() -> None:
+        while not over.wait(SECONDS_BETWEEN_LINES):
+            for status in read_statuses(directory):
+                scores = "  ".join(f"{k} {v:.3f}" for k, v in status.accuracy.items())
+                place = f"step {status.step}/{status.num_steps}"
+                print(f"  {status.config['preset']:<9} {place:<15} {scores}", flush=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _tell(path: Path) -> None:
+    # Here and not above: the pool's own process has no use for torch.
+    from epigrok.evaluation import grokking_times
+    from epigrok.experiments.run import open_run
+
+    run = open_run(path)
+    rows = run.metrics()
+    print(f"\n{run.config.preset} ({path})")
+    for row in rows:
+        if row["step"] == run.config.num_steps and row["posterior"] == "point":
             print(f"  {row['split']:<8} final accuracy {row['accuracy_final']:.3f}")
+    for times in grokking_times(rows):
+        if times.posterior == SHOWN_POSTERIOR and times.split != "id_train":
+            share = times.final_epistemic / times.peak_epistemic
+            print(
+                f"  {times.split:<8} training set fitted at step {times.fitted}, generalised "
+                f"(accuracy 0.95) at {times.generalised}; epistemic uncertainty peaked at "
+                f"{times.peak} and ended at {share:.1%} of its peak"
+            )
