@@ -41,6 +41,7 @@ def test_a_directory_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="disk full"):
         write_directory(tmp_path / "never", fail)
     assert not (tmp_path / "never").exists()
+    (tmp_path / "step-1.77.unfinished").mkdir()
     remove_unfinished(tmp_path)
     assert [item.name for item in tmp_path.iterdir()] == ["made"]
 

@@ -24,6 +24,7 @@ COMMANDS = {
 }
 """Command name -> one line of help; `commands/<name>.py` has `main(arguments) -> exit code`."""
 
+EXIT_FAILED = 1
 EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 130
 
@@ -55,7 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments[0] == "--version":
         print(f"epigrok {__version__}")
         return 0
-    name, rest = arguments[0], arguments[1:]
+    return _run(arguments[0], arguments[1:])
+
+
+def _run(name: str, rest: list[str]) -> int:
+    """Run a command, turning what is nobody's bug into one sentence and an exit code."""
     try:
         if name not in COMMANDS:
             raise UserError(f"no command named {name!r}; there are: {', '.join(COMMANDS)}")
@@ -69,4 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output (head, less) has seen enough.
         sys.stdout = None
         return 0
+    except OSError as error:
+        # A full disk, a vanished mount. What was written before is whole.
+        print(f"epigrok: {error}", file=sys.stderr)
+        return EXIT_FAILED
     return exit_code

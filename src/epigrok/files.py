@@ -33,9 +33,14 @@ def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
     unfinished = path.with_name(f"{path.name}.{os.getpid()}{_UNFINISHED}")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    fill(unfinished)
-    for file in unfinished.iterdir():
-        _flush_to_disk(file)
+    try:
+        fill(unfinished)
+        for file in unfinished.iterdir():
+            _flush_to_disk(file)
+    except BaseException:
+        # Half a directory on a full disk is in the way of everything else.
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
     shutil.rmtree(path, ignore_errors=True)
     unfinished.replace(path)
     _flush_to_disk(path.parent)

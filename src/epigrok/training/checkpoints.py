@@ -52,7 +52,11 @@ def write_checkpoint(root: Path, state: TrainState, ladder: list[int]) -> None:
         digests = {name: _digest(directory / name) for name in (WEIGHTS, RESUME)}
         (directory / DIGESTS).write_text(json.dumps(digests))
 
-    write_directory(checkpoint_path(root, state.step), fill)
+    try:
+        write_directory(checkpoint_path(root, state.step), fill)
+    except (SafetensorError, RuntimeError) as error:
+        # What the writers below raise when the disk is full, each in its own words.
+        raise OSError(f"the checkpoint of step {state.step} cannot be written: {error}") from error
     keep_resumable(root, ladder, NUM_RESUMABLE)
 
 
