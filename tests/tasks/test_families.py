@@ -136,6 +136,15 @@ def test_inputs_repeat_inside_a_row_only_where_the_set_is_too_small() -> None:
     assert all(len(pairs(row[:, :2])) <= 10 for row in rows)
 
 
+def test_the_identity_is_never_an_unseen_task() -> None:
+    for seed in range(20):
+        world = sample_world(OneParameterTask(), seed)
+        seen, unseen = set(world["train_tasks"].tolist()), set(world["ood_tasks"].tolist())
+        assert 1 in seen
+        assert seen | unseen == set(range(1, 31))
+        assert not seen & unseen
+
+
 def test_held_out_cells_appear_only_as_the_last_question() -> None:
     family, world = family_of(preset("icl-tiny"))
     trained = {

@@ -17,7 +17,10 @@ from epigrok.tasks.sequences import Batch, rows_of_examples
 def sample_one_parameter_world(config: OneParameterTask, task_seed: int) -> dict[str, Tensor]:
     """Tasks seen and unseen, each task's training and held-out inputs, and the answer table."""
     p, num_inputs = config.modulus, config.num_inputs
-    tasks = 1 + random_bits(stream_key(task_seed, "tasks"), (num_inputs,)).argsort()
+    # The identity a = 1 is always a training task: it alone answers with the input itself, and a
+    # network that never saw it learns that answers differ from inputs, whatever the context shows.
+    others = 2 + random_bits(stream_key(task_seed, "tasks"), (num_inputs - 1,)).argsort()
+    tasks = torch.cat([torch.ones(1, dtype=torch.int64), others])
     shape = (config.num_train_tasks, num_inputs)
     inputs_AN = 1 + random_bits(stream_key(task_seed, "cells"), shape).argsort(dim=1)
     residues = torch.arange(p)
