@@ -56,7 +56,7 @@ def classic_ivon() -> RunConfig:
 
 
 def icl_tiny() -> RunConfig:
-    """In-context z = a·x mod 31 with 0.1 M parameters: groks in about a minute on a CPU core."""
+    """In-context z = a·x mod 31 with 0.1 M parameters: groks in two minutes on a CPU core."""
     return RunConfig(
         preset="icl-tiny",
         task=OneParameterTask(),
@@ -102,7 +102,7 @@ def icl_tiny_ivon() -> RunConfig:
 
 
 def icl_medium() -> RunConfig:
-    """The paper's task with 3.1 M parameters: the whole picture in minutes on one GPU."""
+    """The paper's task with 3.1 M parameters, for one GPU; has not generalised in our runs yet."""
     return RunConfig(
         preset="icl-medium",
         task=TwoParameterTask(),
