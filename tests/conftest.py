@@ -1,9 +1,12 @@
 """Shapes and types in signatures are checked at run time, in tests only."""
 
+import torch
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-install_import_hook("epigrok", "run_time_checks.checked")
+# Not on a GPU: there whole steps are compiled, and kernels are not Python.
+if not torch.cuda.is_available():
+    install_import_hook("epigrok", "run_time_checks.checked")
 
 # Property tests draw the same examples every time.
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=60)

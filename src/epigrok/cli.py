@@ -18,6 +18,7 @@ COMMANDS = {
     "status": "where a sweep or a run stands, from its files",
     "export": "all metrics of a sweep as one Parquet file",
     "tensorboard": "a sweep's curves as TensorBoard event files",
+    "bench": "how fast this machine trains, against plain PyTorch",
     "run": "work on one prepared run directory, as the workers of a sweep do",
     "presets": "list the recipes that are known to work",
     "theory": "the solvable linear model: figures, exact delays, validity",

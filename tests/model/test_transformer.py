@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from epigrok.config import TransformerConfig, preset
+from epigrok.experiments import plain_training
 from epigrok.model import Transformer, build_model
 from epigrok.model.transformer import initialise_transformer
 from epigrok.random_streams import integers, stream_key
@@ -148,3 +149,14 @@ def test_the_mlp_starts_with_the_norm_of_standard_initialisation() -> None:
     norm = math.sqrt(sum(weights.square().sum().item() for weights in model.parameters()))
     # 59 x 128 standard normal embeddings, and 1/3 per unit and row of the linear layers.
     assert norm == pytest.approx(math.sqrt(59 * 128 + (256 + 256 + 59) / 3), rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["icl-tiny", "icl-medium"])
+def test_the_exact_savings_change_nothing(name: str) -> None:
+    """Last block at answer positions, joint projections: the textbook pass gives the same."""
+    config = preset(name)
+    model = build_model(config).double()
+    length = config.task.num_examples * config.task.example_length
+    tokens = torch.randint(0, config.task.vocabulary_size, (3, length))
+    plain = plain_training.plain_logits(model, tokens)
+    torch.testing.assert_close(model(tokens), plain, atol=1e-10, rtol=0.0)

@@ -30,6 +30,9 @@ class TwoParameterTask:
     """Share of the p² input pairs that training may show."""
     num_examples: int = 32
     """Context length: triplets in the window, the last being the query."""
+    shares_inputs: bool = True
+    """Whether all tasks of a training batch see the same input sequences, as in the paper, or each
+    row draws its own, which is learnt sooner."""
 
     def __post_init__(self) -> None:
         require_prime(self.modulus)
@@ -102,7 +105,7 @@ class OneParameterTask:
     modulus: int = 31
     num_train_tasks: int = 24
     num_ood_tasks: int = 6
-    train_fraction: float = 0.7
+    train_fraction: float = 0.8
     """Share of each training task's inputs that training may show."""
     num_examples: int = 6
     """Context length: pairs in the window, the last being the query."""

@@ -21,6 +21,7 @@ from epigrok.posteriors import (
     Posterior,
     ProbitLaplace,
     WeightNoise,
+    features_of,
     head_curvature,
 )
 from epigrok.training.optimiser import effective_sample_size
@@ -110,6 +111,6 @@ def _answer_features(
     """Features and answers where the rows ask something, a bounded number at a time."""
     with torch.no_grad():
         for chunk in rows.chunks():
-            features_BTD = model.features(chunk.batch.tokens_BL)
+            features_BTD = features_of(model, chunk.batch.tokens_BL)
             is_scored = chunk.batch.is_scored_BT
             yield features_BTD[is_scored], chunk.batch.answers_BT[is_scored]

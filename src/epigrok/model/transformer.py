@@ -4,7 +4,7 @@ Pre-norm blocks, full rotary encoding, ReLU feed-forward, projections without bi
 tied to the embedding. It knows nothing of tasks, only that rows consist of examples of
 `example_length` tokens and that the last token of each is predicted from the one before.
 
-Letters: B rows, L tokens, T answers, D width, H heads, K head width, C classes (= vocabulary).
+Letters: B rows, L tokens, T answers, D width, W window, K head width, C classes (= vocabulary).
 """
 
 from math import sqrt
@@ -15,10 +15,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from epigrok.config import TransformerConfig
+from epigrok.model.attention import asking_attention, rotary_tables, self_attention
+from epigrok.model.feedforward import rectified_linear
 from epigrok.random_streams import normal, stream_key
 
 NORM_EPS = 1e-5
-ROTARY_BASE = 10_000.0
 
 
 class Transformer(nn.Module):
@@ -81,7 +82,8 @@ class Block(nn.Module):
         residual_BTD = hidden_BLD if asking is None else hidden_BLD[:, asking]
         attended_BTD = self._attend(normed_BLD, rotary, asking)
         residual_BTD = residual_BTD + self.attention_out(attended_BTD)
-        inner = functional.relu(self.feedforward_in(self.feedforward_norm(residual_BTD)))
+        normed_BTD = self.feedforward_norm(residual_BTD)
+        inner = rectified_linear(normed_BTD, self.feedforward_in.weight)
         return residual_BTD + self.feedforward_out(inner)
 
     def _attend(
@@ -90,45 +92,16 @@ class Block(nn.Module):
         rotary: Float[Tensor, "2 W K"],
         asking: slice | None,
     ) -> Float[Tensor, "B T D"]:
-        length = normed_BLD.shape[1]
-        rotary = rotary[:, :length]
-        keys, values = self.key_value(normed_BLD).chunk(2, dim=-1)
-        keys_BHLK = rotate(self._by_head(keys), rotary)
         if asking is None:
-            queries_BHLK = rotate(self._by_head(self.query(normed_BLD)), rotary)
-            attended = functional.scaled_dot_product_attention(
-                queries_BHLK, keys_BHLK, self._by_head(values), is_causal=True
-            )
-        else:
-            queries_BHTK = rotate(
-                self._by_head(self.query(normed_BLD[:, asking])), rotary[:, asking]
-            )
-            position = torch.arange(length, device=normed_BLD.device)
-            may_see_TL = position[asking, None] >= position
-            attended = functional.scaled_dot_product_attention(
-                queries_BHTK, keys_BHLK, self._by_head(values), attn_mask=may_see_TL
-            )
-        return attended.transpose(1, 2).flatten(start_dim=2)
-
-    def _by_head(self, projected_BLD: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L K"]:
-        return projected_BLD.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-
-
-def rotary_tables(window: int, head_width: int) -> Float[Tensor, "2 W K"]:
-    """Cosines and sines of position times frequency, for both halves of a head."""
-    exponent = torch.arange(0, head_width, 2, dtype=torch.float64) / head_width
-    angle = torch.arange(window, dtype=torch.float64)[:, None] * ROTARY_BASE**-exponent
-    angle = torch.cat([angle, angle], dim=-1)
-    return torch.stack([angle.cos(), angle.sin()]).to(torch.get_default_dtype())
-
-
-def rotate(x_BHLK: Float[Tensor, "B H L K"], rotary: Float[Tensor, "2 L K"]) -> Tensor:
-    """Turn each channel pair (i, i + K/2) by its position's angle."""
-    first, second = x_BHLK.chunk(2, dim=-1)
-    cosines, sines = rotary
-    # In the tables' precision: bfloat16 angles would make positions differ by more than turns do.
-    turned = x_BHLK * cosines + torch.cat([-second, first], dim=-1) * sines
-    return turned.to(x_BHLK.dtype)
+            weight = torch.cat([self.query.weight, self.key_value.weight])
+            return self_attention(functional.linear(normed_BLD, weight), rotary, self.num_heads)
+        return asking_attention(
+            self.query(normed_BLD[:, asking]),
+            self.key_value(normed_BLD),
+            rotary,
+            self.num_heads,
+            asking,
+        )
 
 
 def initialise_transformer(model: Transformer, config: TransformerConfig, run_seed: int) -> None:

@@ -11,7 +11,13 @@ from epigrok.posteriors.last_layer_laplace import (
     head_curvature,
 )
 from epigrok.posteriors.point import Point
-from epigrok.posteriors.protocol import HeadPosterior, Posterior, Sample, sampled_logits
+from epigrok.posteriors.protocol import (
+    HeadPosterior,
+    Posterior,
+    Sample,
+    features_of,
+    sampled_logits,
+)
 from epigrok.posteriors.weight_noise import WeightNoise
 
 __all__ = [
@@ -27,6 +33,7 @@ __all__ = [
     "ProbitLaplace",
     "Sample",
     "WeightNoise",
+    "features_of",
     "head_curvature",
     "sampled_logits",
 ]

@@ -7,9 +7,11 @@ Samples never touch the live weights: they go through `torch.func.functional_cal
 Letters: B rows, L tokens, T answers, C classes, D features.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.func import functional_call
@@ -61,10 +63,40 @@ def sampled_logits(
 ) -> Iterator[Iterator[Float[Tensor, "_ T C"]]]:
     """For samples 0 … num_samples - 1 in turn, the logits of each chunk of rows in turn."""
     if isinstance(posterior, HeadPosterior):
-        features = [model.features(tokens_BL) for tokens_BL in tokens]
+        features = [features_of(model, tokens_BL) for tokens_BL in tokens]
         for index in range(num_samples):
             yield (posterior.head_logits(features_BTD, index) for features_BTD in features)
         return
+    predict = _fused(_logits_of, model)
     for index in range(num_samples):
         parameters = dict(posterior.sample(index))
-        yield (functional_call(model, parameters, (tokens_BL,)) for tokens_BL in tokens)
+        yield (predict(model, parameters, tokens_BL) for tokens_BL in tokens)
+
+
+def features_of(model: Network, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B T D"]:
+    """The model's features, quickly."""
+    features: Float[Tensor, "B T D"] = _fused(_features_of, model)(model, tokens_BL)
+    return features
+
+
+def _logits_of(model: Network, parameters: dict[str, Tensor], tokens_BL: Tensor) -> Tensor:
+    logits_BTC: Tensor = functional_call(model, parameters, (tokens_BL,))
+    return logits_BTC
+
+
+def _features_of(model: Network, tokens_BL: Tensor) -> Tensor:
+    return model.features(tokens_BL)
+
+
+def _fused(function: Callable[..., Tensor], model: Network) -> Callable[..., Tensor]:
+    """`function` compiled, on a GPU, where it pays: the same pass is taken again and again.
+
+    `torch.compiler.set_stance("force_eager")` turns this off.
+    """
+    is_on_gpu = next(model.parameters()).device.type == "cuda"
+    return _compiled(function) if is_on_gpu else function
+
+
+@cache
+def _compiled(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    return torch.compile(function)

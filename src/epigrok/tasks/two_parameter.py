@@ -55,14 +55,19 @@ class TwoParameterFamily:
         return self.config.splits
 
     def training_batch(self, step: int | Tensor) -> Batch:
-        """Every task on the same few input sequences, so that tasks differ in answers only."""
+        """Every task equally often, on the same few input sequences or each row on its own."""
         tasks_A2, inputs_N2 = self.world["train_tasks"], self.world["train_inputs"]
-        shape = (self.batch_size // len(tasks_A2), self.config.num_examples)
+        rows_per_task = self.batch_size // len(tasks_A2)
+        num_sequences = rows_per_task if self.config.shares_inputs else self.batch_size
         chosen_QT = choose_distinct(
-            stream_key(self.run_seed, "batches"), len(inputs_N2), shape, step, inputs_N2.device
+            stream_key(self.run_seed, "batches"),
+            len(inputs_N2),
+            (num_sequences, self.config.num_examples),
+            step,
+            inputs_N2.device,
         )
-        inputs_BT2 = inputs_N2[chosen_QT].repeat_interleave(len(tasks_A2), dim=0)
-        return self._rows(tasks_A2.repeat(shape[0], 1), inputs_BT2)
+        inputs_BT2 = inputs_N2[chosen_QT].repeat_interleave(self.batch_size // num_sequences, dim=0)
+        return self._rows(tasks_A2.repeat(rows_per_task, 1), inputs_BT2)
 
     def evaluation_batch(self, split: str, num_rows: int, num_examples: int) -> Batch:
         """Every task equally often, each row with inputs of its own."""

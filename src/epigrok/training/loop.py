@@ -15,6 +15,7 @@ from epigrok.config import IVONConfig, RunConfig
 from epigrok.model import Network, build_model
 from epigrok.posteriors import IVON, DiagonalGaussian
 from epigrok.tasks import Batch, TaskFamily
+from epigrok.training.captured import CapturedWork, StepWork, can_be_captured
 from epigrok.training.optimiser import build_optimisers, set_learning_rates
 from epigrok.training.schedule import learning_rate_scale
 
@@ -53,30 +54,66 @@ def initial_state(config: RunConfig, device: torch.device | str = "cpu") -> Trai
 def training_steps(
     state: TrainState, family: TaskFamily, config: RunConfig, compiled: bool = False
 ) -> Iterator[StepRecord]:
-    """Take the updates that are left of the run, yielding a record after each."""
+    """Take the updates that are left of the run, yielding a record after each.
+
+    Args:
+        state: Changed in place.
+        family: Where batches come from.
+        config: Of the run.
+        compiled: Fuse the network's kernels and, on a GPU, replay each update as one graph.
+    """
+    device = next(state.model.parameters()).device
+    gradients = _gradient_work(state, family, config, compiled)
+
+    def whole_step(step: int | Tensor) -> tuple[Tensor, Tensor]:
+        results = gradients(step)
+        for optimiser in state.optimisers:
+            optimiser.step()
+        return results
+
+    work: StepWork = whole_step
+    if compiled and device.type == "cuda":
+        if can_be_captured(state.optimisers):
+            work = CapturedWork(whole_step, state.optimisers, device)
+        else:
+            gradients = CapturedWork(gradients, [], device)
+    while state.step < config.num_steps:
+        scale = learning_rate_scale(state.step, config.schedule, config.num_steps)
+        set_learning_rates(state.optimisers, scale)
+        loss, gradient_norm = work(state.step)
+        state.step += 1
+        yield StepRecord(state.step, loss, gradient_norm, scale)
+
+
+def _gradient_work(
+    state: TrainState, family: TaskFamily, config: RunConfig, compiled: bool
+) -> StepWork:
+    """Everything before the optimisers move: batch, loss, gradients, clipping."""
     device = next(state.model.parameters()).device
     uses_bfloat16 = config.precision == "bfloat16" or (
         config.precision == "auto" and device.type == "cuda"
     )
-    network = torch.compile(state.model, dynamic=False) if compiled else state.model
     clip_norm = inf if config.optim.clip_norm is None else config.optim.clip_norm
-    while state.step < config.num_steps:
-        scale = learning_rate_scale(state.step, config.schedule, config.num_steps)
-        set_learning_rates(state.optimisers, scale)
-        batch = family.training_batch(state.step)
+
+    def loss_of(batch: Batch) -> Tensor:
+        with torch.autocast(device.type, torch.bfloat16, enabled=uses_bfloat16):
+            logits_BTC = state.model(batch.tokens_BL)
+        return mean_loss(logits_BTC, batch)
+
+    fused_loss_of = torch.compile(loss_of, dynamic=False) if compiled else loss_of
+
+    def gradients(step: int | Tensor) -> tuple[Tensor, Tensor]:
+        batch = family.training_batch(step)
         for _ in range(_num_weight_samples(config)):
             for optimiser in state.optimisers:
                 optimiser.zero_grad()
             with _weights_to_differentiate(state.optimisers):
-                with torch.autocast(device.type, torch.bfloat16, enabled=uses_bfloat16):
-                    logits_BTC = network(batch.tokens_BL)
-                loss = mean_loss(logits_BTC, batch)
+                loss = fused_loss_of(batch)
                 loss.backward()
                 gradient_norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), clip_norm)
-        for optimiser in state.optimisers:
-            optimiser.step()
-        state.step += 1
-        yield StepRecord(state.step, loss.detach(), gradient_norm, scale)
+        return loss.detach(), gradient_norm
+
+    return gradients
 
 
 def mean_loss(logits_BTC: Float[Tensor, "B T C"], batch: Batch) -> Float[Tensor, ""]:

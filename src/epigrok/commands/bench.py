@@ -1,0 +1,101 @@
+"""`epigrok bench`: how fast this machine trains, against plain PyTorch, in one process."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from epigrok.commands.arguments import parse
+from epigrok.config import preset
+from epigrok.experiments.device import DeviceName, choose_device
+from epigrok.experiments.provenance import session
+from epigrok.experiments.speed import (
+    Speed,
+    matmul_tflops,
+    measure_evaluation,
+    measure_packed,
+    measure_training,
+)
+from epigrok.files import write_file
+
+EVALUATION_EVERY = 500
+BASELINE, OURS, IVON = "plain torch.compile", "epigrok", "epigrok, IVON"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchArguments:
+    """Measure training steps, IVON, evaluation and packing on this machine."""
+
+    preset: Annotated[str, tyro.conf.Positional] = "auto"
+    """Whose model, task and batch to train; `auto` is icl-paper on a GPU, icl-tiny on a CPU."""
+    steps: int | None = None
+    """Steps in each of three windows, by default 30 on a GPU and 5 on a CPU."""
+    packed: int = 0
+    """Also measure so many runs side by side on the device, a process each."""
+    json: Path | None = None
+    """Also write the results there."""
+    device: DeviceName = "auto"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, printing each result as soon as it is there."""
+    parsed = parse(BenchArguments, "bench", arguments)
+    device = choose_device(parsed.device)
+    is_gpu = device.type == "cuda"
+    name = parsed.preset if parsed.preset != "auto" else ("icl-paper" if is_gpu else "icl-tiny")
+    config = preset(name)
+    rate = matmul_tflops(device)
+    machine = session(device)
+    print(f"{name} on {machine['device']}, torch {machine['versions']['torch']}")
+    print(f"large matrix product: {rate:.3g} TFLOP/s\n")
+    print(f"{'':<22}{'steps/s':>9}{'ms':>9}{'TFLOP/s':>9}{'of matmul':>11}{'GiB':>7}")
+    speeds: dict[str, Speed] = {}
+    for speed in measure_training(config, device, parsed.steps or (30 if is_gpu else 5), rate):
+        speeds[speed.name] = speed
+        print(_line(speed), flush=True)
+    seconds = measure_evaluation(config, device)
+    results: dict[str, Any] = {
+        "preset": name,
+        "machine": machine,
+        "matmul_tflops": rate,
+        "training": [asdict(speed) for speed in speeds.values()],
+        "speed_up_over_torch_compile": _ratio(speeds, OURS, BASELINE),
+        "ivon_step_over_adamw_step": _ratio(speeds, OURS, IVON),
+        "seconds_evaluating": seconds,
+        "evaluation_share_of_training": seconds * speeds[OURS].steps_per_second / EVALUATION_EVERY,
+    }
+    rows = config.evaluation.num_sampled_rows
+    print(f"\nepigrok against plain torch.compile: {results['speed_up_over_torch_compile']:.2f}x")
+    print(f"IVON step against {type(config.optim).__name__.removesuffix('Config')} step: "
+          f"{results['ivon_step_over_adamw_step']:.3f}x")  # fmt: skip
+    print(
+        f"16 weight samples on three splits of {rows} rows: {seconds:.3g} s, "
+        f"{results['evaluation_share_of_training']:.1%} of {EVALUATION_EVERY} steps"
+    )
+    if parsed.packed:
+        alone, together = measure_packed(config, 1), measure_packed(config, parsed.packed)
+        results |= {"num_packed": parsed.packed, "packed_steps_per_second": together}
+        results["packed_over_one"] = together / alone
+        print(
+            f"{parsed.packed} runs side by side: {together:.3g} steps/s in all, "
+            f"{together / alone:.2f}x of one"
+        )
+    if parsed.json:
+        write_file(parsed.json, (json.dumps(results, indent=2) + "\n").encode())
+        print(f"written to {parsed.json}")
+    return 0
+
+
+def _line(speed: Speed) -> str:
+    memory = "" if speed.peak_memory_gib is None else f"{speed.peak_memory_gib:7.1f}"
+    return (
+        f"{speed.name:<22}{speed.steps_per_second:9.4g}{speed.milliseconds:9.4g}"
+        f"{speed.model_tflops:9.3g}{speed.matmul_share:11.1%}{memory}"
+    )
+
+
+def _ratio(speeds: dict[str, Speed], faster: str, slower: str) -> float:
+    return speeds[faster].steps_per_second / speeds[slower].steps_per_second

@@ -1,0 +1,173 @@
+"""How fast this machine trains: our step against plain PyTorch's, measured in one process.
+
+Model FLOPs count what the plain network computes, so that computing less shows as a higher rate.
+"""
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from multiprocessing.synchronize import Barrier
+from statistics import median
+from typing import Any
+
+import torch
+
+from epigrok.config import IVONConfig, RunConfig, TransformerConfig
+from epigrok.evaluation import evaluate, evaluation_sets
+from epigrok.experiments.device import choose_device
+from epigrok.experiments.plain_training import plain_steps
+from epigrok.posteriors import WeightNoise
+from epigrok.tasks import TaskFamily, build_family, sample_world
+from epigrok.training import TrainState, initial_state, training_steps
+
+NUM_WINDOWS = 3
+"""Speeds are the median of so many windows of steps."""
+_PACKED_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Speed:
+    """One way of training, measured."""
+
+    name: str
+    steps_per_second: float
+    model_tflops: float
+    matmul_share: float
+    """Of the rate at which the same device multiplies large matrices."""
+    peak_memory_gib: float | None
+
+    @property
+    def milliseconds(self) -> float:
+        """Of one step."""
+        return 1e3 / self.steps_per_second
+
+
+def matmul_tflops(device: torch.device) -> float:
+    """Rate of a large matrix product: bfloat16 on a GPU, float32 on a CPU."""
+    size, kind = (8192, torch.bfloat16) if device.type == "cuda" else (2048, torch.float32)
+    factor = torch.randn(size, size, device=device, dtype=kind)
+    seconds = median(_seconds(lambda: factor @ factor, 10, device) for _ in range(NUM_WINDOWS))
+    return 2.0 * size**3 / seconds / 1e12
+
+
+def model_flops_per_step(config: RunConfig) -> float:
+    """Multiplications and additions in the matrix products of one plain training step."""
+    if not isinstance(config.model, TransformerConfig):
+        model = initial_state(config).model
+        weights = sum(p.numel() for p in model.parameters() if p.ndim == 2)
+        return 6.0 * weights * config.batch_size
+    model_config = config.model
+    length = config.task.num_examples * config.task.example_length
+    per_token = 4 * model_config.width**2 + 2 * model_config.width * model_config.feedforward_width
+    # A position attends to half of the window on average, for scores and for values.
+    attention = length * model_config.width
+    return 6.0 * model_config.num_layers * (per_token + attention) * config.batch_size * length
+
+
+def measure_training(
+    config: RunConfig, device: torch.device, num_steps: int, matmul_rate: float
+) -> Iterator[Speed]:
+    """Plain eager, plain compiled, ours, and ours with IVON."""
+    is_gpu = device.type == "cuda"
+    ivon = replace(
+        config,
+        optim=IVONConfig(),
+        evaluation=replace(config.evaluation, posteriors=("point",)),
+    )
+    ways: dict[str, tuple[RunConfig, Callable[..., Iterator[Any]], bool]] = {
+        "plain PyTorch": (config, plain_steps, False),
+        "plain torch.compile": (config, plain_steps, True),
+        "epigrok": (config, training_steps, is_gpu),
+        "epigrok, IVON": (ivon, training_steps, is_gpu),
+    }
+    for name, (settings, make_steps, compiled) in ways.items():
+        yield _measured(name, settings, device, num_steps, (make_steps, compiled, matmul_rate))
+
+
+def _measured(
+    name: str,
+    config: RunConfig,
+    device: torch.device,
+    num_steps: int,
+    how: tuple[Callable[..., Iterator[Any]], bool, float],
+) -> Speed:
+    make_steps, compiled, matmul_rate = how
+    torch.compiler.reset()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+    steps = make_steps(*_fresh(config, device), config, compiled)
+    # Compilation and capture happen in the first steps.
+    _seconds(lambda: next(steps), 5, device)
+    seconds = median(_seconds(lambda: next(steps), num_steps, device) for _ in range(NUM_WINDOWS))
+    tflops = model_flops_per_step(config) / seconds / 1e12
+    memory = torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else None
+    return Speed(name, 1.0 / seconds, tflops, tflops / matmul_rate, memory)
+
+
+def measure_evaluation(config: RunConfig, device: torch.device) -> float:
+    """Seconds for 16 samples of all weights on three splits, as tracked during training."""
+    torch.compiler.reset()
+    state, family = _fresh(config, device)
+    sets = dict(islice(evaluation_sets(config, family).items(), 3))
+    posterior = WeightNoise.relative(state.model, 0.1)
+    settings = config.evaluation
+
+    def work() -> None:
+        evaluate(state.model, [posterior], sets, 16, settings.num_sampled_rows)
+
+    _seconds(work, 1, device)
+    return median(_seconds(work, 1, device) for _ in range(NUM_WINDOWS))
+
+
+def measure_packed(config: RunConfig, num_runs: int) -> float:
+    """Total steps per second of several runs side by side on one device, a process each."""
+    context = multiprocessing.get_context("spawn")
+    barrier, results = context.Barrier(num_runs), context.SimpleQueue()
+    workers = [
+        context.Process(target=_work_beside_others, args=(config, seed, barrier, results))
+        for seed in range(num_runs)
+    ]
+    for worker in workers:
+        worker.start()
+    speeds = [results.get() for _ in workers]
+    for worker in workers:
+        worker.join()
+    return sum(speeds)
+
+
+def _work_beside_others(config: RunConfig, seed: int, barrier: Barrier, results: Any) -> None:
+    device = choose_device("auto")
+    if device.type == "cpu":
+        torch.set_num_threads(1)
+    config = replace(config, run_seed=seed)
+    steps = training_steps(*_fresh(config, device), config, device.type == "cuda")
+    _seconds(lambda: next(steps), 5, device)
+    barrier.wait()
+    started, taken = time.perf_counter(), 0
+    while time.perf_counter() - started < _PACKED_SECONDS:
+        _seconds(lambda: next(steps), 10, device)
+        taken += 10
+    results.put(taken / (time.perf_counter() - started))
+
+
+def _fresh(config: RunConfig, device: torch.device) -> tuple[TrainState, TaskFamily]:
+    family = build_family(config, sample_world(config.task, config.task_seed), device)
+    return initial_state(config, device), family
+
+
+def _seconds(work: Callable[[], object], times: int, device: torch.device) -> float:
+    """Average duration of `work`, everything it started on the device included."""
+    _synchronise(device)
+    started = time.perf_counter()
+    for _ in range(times):
+        work()
+    _synchronise(device)
+    return (time.perf_counter() - started) / times
+
+
+def _synchronise(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

@@ -1,0 +1,80 @@
+"""Work of a step as a CUDA graph: the host starts it with a single call and never waits."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.optim import AdamW, Optimizer
+
+from epigrok.posteriors import IVON
+
+StepWork = Callable[[int | Tensor], tuple[Float[Tensor, ""], Float[Tensor, ""]]]
+"""Takes the number of the step; returns its loss and gradient norm."""
+
+_STEPS_BEFORE_CAPTURE = 3
+"""Taken as usual: compilers and libraries set themselves up in the first ones."""
+
+
+def can_be_captured(optimisers: list[Optimizer]) -> bool:
+    """Whether these optimisers do the same work on the same addresses at every step."""
+    return all(isinstance(optimiser, AdamW | IVON) for optimiser in optimisers)
+
+
+class CapturedWork:
+    """Work that is recorded once and then replayed; its numbers stay the same.
+
+    Args:
+        work: Makes its own gradients from nothing, so that they live where the graph does.
+        optimisers: Those that take their step within `work`.
+        device: A GPU.
+    """
+
+    def __init__(self, work: StepWork, optimisers: list[Optimizer], device: torch.device) -> None:
+        self._work, self._optimisers = work, optimisers
+        # What changes from step to step must be read from the device's memory.
+        self._step = torch.zeros((), dtype=torch.int64, device=device)
+        for group in _groups(optimisers):
+            group["lr"] = torch.as_tensor(group["lr"], dtype=torch.float32, device=device)
+        self._stream = torch.cuda.Stream(device)
+        self._num_taken = 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._results: tuple[Tensor, ...] = ()
+
+    def __call__(self, step: int | Tensor) -> tuple[Tensor, Tensor]:
+        """Do the work of step number `step`."""
+        self._step.fill_(step)
+        self._num_taken += 1
+        if self._num_taken <= _STEPS_BEFORE_CAPTURE:
+            return self._take_aside()
+        if self._graph is None:
+            self._graph = self._captured()
+        self._graph.replay()
+        # Copies, because the next replay overwrites the originals.
+        loss, gradient_norm = self._results
+        return loss.clone(), gradient_norm.clone()
+
+    def _take_aside(self) -> tuple[Tensor, Tensor]:
+        """On a stream of its own, as work that is going to be captured must be tried."""
+        main = torch.cuda.current_stream(self._step.device)
+        self._stream.wait_stream(main)
+        with torch.cuda.stream(self._stream):
+            results = self._work(self._step)
+        main.wait_stream(self._stream)
+        return results
+
+    def _captured(self) -> torch.cuda.CUDAGraph:
+        for group in _groups(self._optimisers):
+            group["capturable"] = True
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=self._stream):
+            self._results = self._work(self._step)
+        # Checkpoints keep the settings, and they may be continued on a CPU, which knows no graphs.
+        for group in _groups(self._optimisers):
+            group["capturable"] = False
+        return graph
+
+
+def _groups(optimisers: list[Optimizer]) -> Iterator[dict[str, Any]]:
+    return (group for optimiser in optimisers for group in optimiser.param_groups)
