@@ -52,7 +52,7 @@ def test_the_controls_sweep_changes_what_its_variants_say() -> None:
     for config in runs:
         recipe, flat = flatten(to_json(preset(config.preset))), flatten(to_json(config))
         fields = (k for k, v in flat.items() if recipe[k] != v)
-        ignored = ("evaluation.posteriors", "run_seed", "task_seed")
+        ignored = ("evaluation.every", "evaluation.posteriors", "run_seed", "task_seed")
         changes[config.preset, *((k, flat[k]) for k in fields if k not in ignored)] += 1
         names = config.evaluation.posteriors
         assert ("laplace" in names) == (config.optim.weight_decay > 0)

@@ -85,7 +85,8 @@ def controls() -> Sweep:
     of_ivon = ["point", "ivon", "ivon-isotropic", *anywhere]
     return Sweep(
         name="controls",
-        methods=(*classic, *icl),
+        # The longest first: started last, they would end alone.
+        methods=("icl-tiny-ivon", "icl-tiny", "classic-ivon", "classic"),
         variants=(plain, little_data, random_labels, no_decay),
         seeds=(1, 2, 3),
         overrides={posteriors: ["point", *anywhere]},
@@ -102,6 +103,7 @@ def controls() -> Sweep:
                 where={"variant": no_decay, "preset": "icl-tiny"},
                 set={"optim.adamw_weight_decay": 0.0},
             ),
+            Condition(where={"preset": classic}, set={"evaluation.every": 100}),
             Condition(
                 where={"variant": with_decay}, set={posteriors: ["point", *anywhere, "laplace"]}
             ),
