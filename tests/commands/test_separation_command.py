@@ -12,12 +12,11 @@ from epigrok.files import append_json_lines
 FINAL_EPISTEMIC = {"plain": 0.02, "random labels": 0.4}
 
 
-@pytest.fixture
-def sweep(tmp_path: Path) -> Path:
-    """Two runs of a kind that generalises and two controls, all fitted from the start."""
+def write_sweep(directory: Path, methods: tuple[str, ...]) -> Path:
+    """Two runs of each method that generalise and two controls, all fitted from the start."""
     description = Sweep(
         name="s",
-        methods=("classic",),
+        methods=methods,
         variants=("plain", "random labels"),
         seeds=(0, 1),
         overrides={"num_steps": 20},
@@ -25,7 +24,7 @@ def sweep(tmp_path: Path) -> Path:
             Condition(where={"variant": "random labels"}, set={"task.random_labels": True}),
         ),
     )
-    for run in prepare(tmp_path / "sweep", description).values():
+    for run in prepare(directory, description).values():
         is_control = run.config().task.random_labels
         final = FINAL_EPISTEMIC["random labels" if is_control else "plain"]
         for step, epistemic in ((0, 0.5), (20, final)):
@@ -45,7 +44,12 @@ def sweep(tmp_path: Path) -> Path:
                     for posterior, num_samples in (("point", 1), ("weight-noise:0.1", 16))
                 ),
             )
-    return tmp_path / "sweep"
+    return directory
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Path:
+    return write_sweep(tmp_path / "sweep", ("classic",))
 
 
 def test_it_prints_margins_and_overlaps(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,6 +64,16 @@ def test_it_prints_margins_and_overlaps(sweep: Path, capsys: pytest.CaptureFixtu
     assert ["classic", "weight-noise:0.1", "2 v 2", *noise] in cells
     entropy = ["0.074 / 0.074, overlap", "1 / 1, overlap", "1 / 1, overlap"]
     assert ["classic", "point", "2 v 2", *entropy] in cells
+
+
+def test_several_presets_are_also_taken_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["separation", str(write_sweep(tmp_path, ("classic", "classic-ivon")))]) == 0
+    rows = [line.split("|") for line in capsys.readouterr().out.splitlines()]
+    runs = {tuple(cell.strip() for cell in row[1:4]) for row in rows if len(row) == 8}
+    assert ("all of them", "weight-noise:0.1", "4 v 4") in runs
+    assert ("classic-ivon", "weight-noise:0.1", "2 v 2") in runs
 
 
 def test_the_table_behind_names_every_run(sweep: Path, tmp_path: Path) -> None:

@@ -71,6 +71,9 @@ def main(arguments: Sequence[str]) -> int:
     groups: dict[str, list[Reading]] = {}
     for run in runs:
         groups.setdefault(run.config.preset, []).extend(run.readings)
+    if len(groups) > 1:
+        # Whether one threshold would do for all: nobody knows the right one for a new kind of run.
+        groups["all of them"] = [reading for run in runs for reading in run.readings]
     # A fixed width, so that a narrow terminal wraps lines instead of cutting numbers.
     console = Console(width=_WIDTH, no_color=True)
     console.print(_counts(runs, parsed.bounds))
