@@ -45,6 +45,50 @@ def test_the_paper_sweep_is_the_papers_grid() -> None:
         assert changed <= allowed | {"task_seed"}
 
 
+def test_the_controls_sweep_changes_what_its_variants_say() -> None:
+    runs = list(runs_of(find_sweep("controls")).values())
+    assert len(runs) == 4 * 4 * 3
+    changes = Counter()
+    for config in runs:
+        recipe, flat = flatten(to_json(preset(config.preset))), flatten(to_json(config))
+        fields = (k for k, v in flat.items() if recipe[k] != v)
+        ignored = ("evaluation.every", "evaluation.posteriors", "run_seed", "task_seed")
+        changes[config.preset, *((k, flat[k]) for k in fields if k not in ignored)] += 1
+        names = config.evaluation.posteriors
+        assert ("laplace" in names) == (config.optim.weight_decay > 0)
+        assert ("ivon" in names) == ("ivon-isotropic" in names) == ("ivon" in config.preset)
+        assert {"point", "weight-noise:0.1", "laplace:1", "laplace:evidence"} <= set(names)
+    no_decay, random_labels = ("optim.weight_decay", 0.0), ("task.random_labels", True)
+    for name in ("classic", "classic-ivon"):
+        assert changes[name, ("task.train_fraction", 0.2)] == 3
+    for name in ("icl-tiny", "icl-tiny-ivon"):
+        assert changes[name, ("task.num_train_tasks", 6)] == 3
+    for name in ("classic", "classic-ivon", "icl-tiny", "icl-tiny-ivon"):
+        assert changes[(name,)] == changes[name, random_labels] == 3
+        muon = [("optim.adamw_weight_decay", 0.0)] if name == "icl-tiny" else []
+        assert changes[name, no_decay, *muon] == 3
+
+
+def test_a_variant_is_what_conditions_make_of_it() -> None:
+    sweep = Sweep(
+        name="s",
+        methods=("classic", "icl-tiny"),
+        variants=("plain", "short"),
+        conditions=(
+            Condition(
+                where={"variant": "short", "preset": "classic"},
+                set={"num_steps": 20, "batch_size": 4},
+            ),
+            Condition(where={"variant": ["short", "plain"]}, set={"evaluation.every": 7}),
+        ),
+    )
+    runs = [
+        (c.preset, c.num_steps, c.batch_size, c.evaluation.every) for c in runs_of(sweep).values()
+    ]
+    # Nothing makes the short variant of icl-tiny another run.
+    assert runs == [("classic", 3000, 512, 7), ("classic", 20, 4, 7), ("icl-tiny", 2000, 256, 7)]
+
+
 @pytest.mark.parametrize("name", SWEEPS)
 def test_shipped_sweeps_survive_json(name: str) -> None:
     sweep = find_sweep(name)
@@ -109,6 +153,13 @@ def test_a_wrong_field_or_value_is_named(name: str, value: object, message: str)
         ('{"methods": ["classic"], "axes": {"optim.ess": [1]}}', "no field 'optim.ess'"),
         ('{"methods": ["classic"], "axes": {"run_seed": [1]}}', "is set by 'seeds'"),
         ('{"methods": ["classic"], "conditions": [{}]}', "'where' and 'set'"),
+        ('{"methods": ["classic"], "variants": "a"}', "'variants' must be a list"),
+        ('{"methods": ["classic"], "variants": [1]}', "'variants' must be names"),
+        (
+            '{"methods": ["classic"], "variants": ["a", "b"], "conditions": '
+            '[{"where": {"variant": ["a", "c"]}, "set": {}}]}',
+            "a condition asks for variant 'c'; there are: a, b",
+        ),
         (
             '{"methods": ["classic"], "conditions": [{"where": {"x": 1}, "set": {}}]}',
             "unknown fields: x",

@@ -29,7 +29,8 @@ class SweepArguments:
     """Run every missing run of a sweep; what is done is skipped, what was begun goes on."""
 
     sweep: Annotated[str, tyro.conf.Positional]
-    """paper, paper-medium, smoke, or a JSON file that describes a sweep (docs/sweeps.md)."""
+    """controls, paper, paper-medium, smoke, or a JSON file that describes a sweep (see
+    docs/sweeps.md)."""
     out: Path | None = None
     """Directory of the sweep; each run gets a directory of its own in there."""
     on: Literal["local", "slurm", "ray"] = "local"
@@ -128,8 +129,9 @@ def _print_plan(sweep: Sweep, parsed: SweepArguments) -> None:
         point = "  ".join(f"{field}={values.get(field)}" for field in varying)
         print(f"{name}  {state_of_run.get(name, 'missing'):<8} {point}")
     print(f"\nsweep {_shown(sweep.name)}: {len(runs)} runs")
-    width = max(map(len, ("methods", "seeds", *sweep.axes)))
-    for axis, choices in {"methods": sweep.methods, **sweep.axes, "seeds": sweep.seeds}.items():
+    lists = {"methods": sweep.methods, "variants": sweep.variants, **sweep.axes}
+    width = max(map(len, (*lists, "seeds")))
+    for axis, choices in {**lists, "seeds": sweep.seeds}.items():
         print(f"  {axis:<{width}}  {', '.join(map(str, choices))}")
     for condition in sweep.conditions:
         print(f"  {_assignments(condition.set)} where {_assignments(condition.where)}")

@@ -12,24 +12,36 @@ from epigrok.evaluation.evaluator import (
 )
 from epigrok.evaluation.grokking_times import GrokkingTimes, grokking_times
 from epigrok.evaluation.scores import METRICS, OraclePredictions, Scores, score
+from epigrok.evaluation.separation import (
+    AccuracyBounds,
+    Reading,
+    Separation,
+    readings,
+    separations,
+)
 from epigrok.evaluation.tracked_posteriors import tracked_posteriors
 
 __all__ = [
     "METRICS",
+    "AccuracyBounds",
     "ContextRow",
     "EvaluationRow",
     "EvaluationSet",
     "GrokkingTimes",
     "OraclePredictions",
+    "Reading",
     "Scores",
+    "Separation",
     "SweepName",
     "context_sweep",
     "evaluate",
     "evaluate_oracles",
     "evaluation_sets",
     "grokking_times",
+    "readings",
     "score",
     "score_posterior",
+    "separations",
     "tracked_posteriors",
     "with_oracle",
 ]

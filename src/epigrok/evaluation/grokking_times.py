@@ -41,8 +41,10 @@ class GrokkingTimes:
         return _difference(self.generalised, self.collapsed)
 
 
-def grokking_times(metrics: Iterable[Mapping[str, Any]]) -> list[GrokkingTimes]:
-    """Times for every sampled posterior and split in a run's metrics."""
+def curves_of(
+    metrics: Iterable[Mapping[str, Any]],
+) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+    """(posterior, split) -> its rows over training, all with the same number of samples."""
     rows = list(metrics)
     smallest: dict[str, int] = {}
     for row in rows:
@@ -53,16 +55,21 @@ def grokking_times(metrics: Iterable[Mapping[str, Any]]) -> list[GrokkingTimes]:
     for row in rows:
         if row["num_samples"] == smallest[row["posterior"]]:
             curves.setdefault((row["posterior"], row["split"]), []).append(row)
-    point = (
-        "point" if any(posterior == "point" for posterior, _ in curves) else rows[0]["posterior"]
-    )
+    return curves
+
+
+def grokking_times(metrics: Iterable[Mapping[str, Any]]) -> list[GrokkingTimes]:
+    """Times for every sampled posterior and split in a run's metrics."""
+    curves = curves_of(metrics)
+    names = [posterior for posterior, _ in curves]
+    point = "point" if "point" in names or not names else names[0]
     fitted = _first_that_holds(
         curves.get((point, "id_train"), []), "accuracy_final", at_least=FITTED_THRESHOLD
     )
     return [
         _times(posterior, split, curve, curves.get((point, split), curve), fitted)
         for (posterior, split), curve in curves.items()
-        if smallest[posterior] > 1
+        if curve[0]["num_samples"] > 1
     ]
 
 

@@ -65,7 +65,59 @@ def smoke() -> Sweep:
     )
 
 
+def controls() -> Sweep:
+    """What generalises and what cannot, seen by every posterior: what does uncertainty tell?
+
+    `laplace` takes the weight decay as its prior precision, so it does not exist without decay;
+    the fixed precisions are there in every run.
+    """
+    plain, little_data, random_labels, no_decay = (
+        "plain",
+        "little data",
+        "random labels",
+        "no decay",
+    )
+    classic, icl = ["classic", "classic-ivon"], ["icl-tiny", "icl-tiny-ivon"]
+    ivon, with_decay = ["classic-ivon", "icl-tiny-ivon"], [plain, little_data, random_labels]
+    posteriors = "evaluation.posteriors"
+    anywhere = ["weight-noise:0.01", "weight-noise:0.03", "weight-noise:0.1"]
+    anywhere += ["laplace:1", "laplace:100", "laplace:evidence"]
+    of_ivon = ["point", "ivon", "ivon-isotropic", *anywhere]
+    return Sweep(
+        name="controls",
+        # The longest first: started last, they would end alone.
+        methods=("icl-tiny-ivon", "icl-tiny", "classic-ivon", "classic"),
+        variants=(plain, little_data, random_labels, no_decay),
+        seeds=(1, 2, 3),
+        overrides={posteriors: ["point", *anywhere]},
+        conditions=(
+            Condition(
+                where={"variant": little_data, "preset": classic}, set={"task.train_fraction": 0.2}
+            ),
+            Condition(
+                where={"variant": little_data, "preset": icl}, set={"task.num_train_tasks": 6}
+            ),
+            Condition(where={"variant": random_labels}, set={"task.random_labels": True}),
+            Condition(where={"variant": no_decay}, set={"optim.weight_decay": 0.0}),
+            Condition(
+                where={"variant": no_decay, "preset": "icl-tiny"},
+                set={"optim.adamw_weight_decay": 0.0},
+            ),
+            Condition(where={"preset": classic}, set={"evaluation.every": 100}),
+            Condition(
+                where={"variant": with_decay}, set={posteriors: ["point", *anywhere, "laplace"]}
+            ),
+            Condition(where={"preset": ivon}, set={posteriors: of_ivon}),
+            Condition(
+                where={"preset": ivon, "variant": with_decay},
+                set={posteriors: [*of_ivon, "laplace"]},
+            ),
+        ),
+    )
+
+
 SWEEPS: dict[str, Callable[[], Sweep]] = {
+    "controls": controls,
     "paper": paper,
     "paper-medium": paper_medium,
     "smoke": smoke,

@@ -71,7 +71,10 @@ class RunDirectory:
 
     def config(self) -> RunConfig:
         """The configuration the run was started with."""
-        return from_json(self.config_json())
+        try:
+            return from_json(self.config_json())
+        except UserError as error:
+            raise UserError(f"{self.path}: {error}") from error
 
     def world(self) -> dict[str, Any]:
         """The tasks and hold-outs the run was started with, as tensors."""

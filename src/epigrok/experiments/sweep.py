@@ -1,8 +1,9 @@
 """A sweep: a small description that stands for a list of runs.
 
-Every preset of `methods` is run with every combination of the values in `axes` and every seed. A
-run's directory is named by the hash of its whole configuration, so a description can grow: what is
-done already is found again under its name. Names that people choose are labels, never paths.
+Every preset of `methods` is run in each of the `variants`, with every combination of the values in
+`axes` and every seed. A run's directory is named by the hash of its whole configuration, so a
+description can grow: what is done already is found again under its name. Names that people choose
+are labels, never paths.
 """
 
 import dataclasses
@@ -29,15 +30,17 @@ class Condition:
     """Fields to set in the runs whose fields have certain values."""
 
     where: Mapping[str, Any]
-    """Field -> the value it must have, or a list of such values; `preset` counts as a field."""
+    """Field -> the value it must have, or a list of such values; `preset` and `variant` count."""
     set: Mapping[str, Any]
 
     def holds(self, flat_config: Mapping[str, Any]) -> bool:
         """Whether a run is meant."""
-        return all(
-            flat_config.get(name) in (wanted if isinstance(wanted, list) else [wanted])
-            for name, wanted in self.where.items()
-        )
+        return all(flat_config.get(name) in self.wanted(name) for name in self.where)
+
+    def wanted(self, name: str) -> list[Any]:
+        """The values that a field may have; none where it is not asked for."""
+        values = self.where.get(name, [])
+        return values if isinstance(values, list) else [values]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +51,9 @@ class Sweep:
     """A label."""
     methods: tuple[str, ...]
     """Presets, each run over the whole grid."""
+    variants: tuple[str, ...] = ("plain",)
+    """Names of changes that take several fields, or other fields in other presets; conditions say
+    which."""
     axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Dotted field -> its values."""
     seeds: tuple[int, ...] = (0,)
@@ -59,7 +65,8 @@ class Sweep:
 
     def __post_init__(self) -> None:
         _require(bool(self.methods), "a sweep needs at least one preset in 'methods'")
-        for name, values in {"methods": self.methods, "seeds": self.seeds, **self.axes}.items():
+        lists = {"methods": self.methods, "variants": self.variants, "seeds": self.seeds}
+        for name, values in {**lists, **self.axes}.items():
             _require(len(values) > 0, f"{name!r} has no values")
             texts = [json.dumps(value) for value in values]
             _require(len(set(texts)) == len(texts), f"{name!r} lists a value twice")
@@ -68,27 +75,38 @@ class Sweep:
                 name not in self.axes and name not in self.overrides,
                 f"{name!r} is set by 'seeds'; it can be neither an axis nor an override",
             )
+        for condition in self.conditions:
+            for variant in condition.wanted("variant"):
+                _require(
+                    variant in self.variants,
+                    f"a condition asks for variant {variant!r}; there are: "
+                    + ", ".join(self.variants),
+                )
 
 
 def runs_of(sweep: Sweep) -> dict[str, RunConfig]:
     """Run id -> configuration, in the order of the description."""
     fields = {name for method in sweep.methods for name in flatten(to_json(preset(method)))}
     asked = {name for condition in sweep.conditions for name in condition.where}
-    unknown = ", ".join(sorted(asked - fields))
+    unknown = ", ".join(sorted(asked - fields - {"variant"}))
     _require(not unknown, f"sweep {sweep.name!r}: a condition asks for unknown fields: {unknown}")
     runs = {}
-    for method, values, seed in product(sweep.methods, product(*sweep.axes.values()), sweep.seeds):
+    for method, variant, values, seed in product(
+        sweep.methods, sweep.variants, product(*sweep.axes.values()), sweep.seeds
+    ):
         point = dict(zip(sweep.axes, values))
-        config = _config_of(sweep, method, point, seed)
+        config = _config_of(sweep, method, variant, point, seed)
         runs[run_id(config)] = config
     return runs
 
 
-def _config_of(sweep: Sweep, method: str, point: Mapping[str, Any], seed: int) -> RunConfig:
+def _config_of(
+    sweep: Sweep, method: str, variant: str, point: Mapping[str, Any], seed: int
+) -> RunConfig:
     base = preset(method)
     changes = {**sweep.overrides, **point, **dict.fromkeys(SEED_FIELDS, seed)}
     for condition in sweep.conditions:
-        if condition.holds({**flatten(to_json(base)), **changes}):
+        if condition.holds({**flatten(to_json(base)), **changes, "variant": variant}):
             changes |= condition.set
     try:
         return with_fields(base, changes)
@@ -123,8 +141,9 @@ def sweep_from_json(values: Any) -> Sweep:
         not unknown, f"unknown entries {', '.join(unknown)}; there are: {', '.join(sorted(known))}"
     )
     _require("methods" in values, "'methods' is missing: the list of presets to run")
-    for name, kind in {"name": str, "methods": list, "seeds": list, "conditions": list}.items():
-        _require(isinstance(values.get(name, kind()), kind), f"{name!r} must be a {_WORDS[kind]}")
+    _require(isinstance(values.get("name", ""), str), "'name' must be a text")
+    for name in ("methods", "variants", "seeds", "conditions"):
+        _require(isinstance(values.get(name, []), list), f"{name!r} must be a list")
     for name in ("axes", "overrides"):
         _require(isinstance(values.get(name, {}), dict), f"{name!r} must be an object")
     for name, axis in values.get("axes", {}).items():
@@ -132,17 +151,17 @@ def sweep_from_json(values: Any) -> Sweep:
     seeds = values.get("seeds", [0])
     _require(all(type(seed) is int for seed in seeds), "'seeds' must be whole numbers")
     _require(all(isinstance(m, str) for m in values["methods"]), "'methods' must be preset names")
+    variants = values.get("variants", Sweep.variants)
+    _require(all(isinstance(name, str) for name in variants), "'variants' must be names")
     return Sweep(
         name=values.get("name", "sweep"),
         methods=tuple(values["methods"]),
+        variants=tuple(variants),
         axes={name: tuple(axis) for name, axis in values.get("axes", {}).items()},
         seeds=tuple(seeds),
         overrides=values.get("overrides", {}),
         conditions=tuple(map(_condition_from_json, values.get("conditions", []))),
     )
-
-
-_WORDS = {str: "text", list: "list"}
 
 
 def _condition_from_json(values: Any) -> Condition:

@@ -1,0 +1,109 @@
+"""What tells generalised from memorised, on curves drawn by hand."""
+
+from math import inf, log
+from typing import Any
+
+import pytest
+
+from epigrok.errors import UserError
+from epigrok.evaluation import AccuracyBounds, Reading, readings, separations
+
+STEPS = (0, 100, 200, 300)
+
+
+def row(step: int, split: str, posterior: str, num_samples: int, **values: float) -> dict[str, Any]:
+    where = {"step": step, "split": split, "posterior": posterior, "num_samples": num_samples}
+    return {**where, **{f"{name}_final": value for name, value in values.items()}}
+
+
+def textbook_run() -> list[dict[str, Any]]:
+    """Fitted at step 100, generalised at 300; the largest uncertainty is the one at the start."""
+    table = []
+    fit, held_out = (0.1, 0.96, 0.9, 1.0), (0.0, 0.1, 0.5, 0.98)
+    entropy, epistemic = (3.0, 1.0, 2.0, 0.5), (0.9, 0.6, 0.8, 0.2)
+    for i, step in enumerate(STEPS):
+        table += [
+            row(step, "id_train", "point", 1, accuracy=fit[i], total=0.25, epistemic=0.0),
+            row(step, "id_val", "point", 1, accuracy=held_out[i], total=entropy[i], epistemic=0.0),
+            row(step, "id_train", "ivon", 16, accuracy=fit[i], total=1.0, epistemic=0.05),
+            row(step, "id_val", "ivon", 16, accuracy=0.3, total=1.0, epistemic=epistemic[i]),
+        ]
+    for split in ("id_train", "id_val"):
+        table.append(row(300, split, "ivon", 64, accuracy=0.3, total=1.0, epistemic=9.0))
+        table.append(row(0, split, "oracle-memorising", 1, accuracy=1.0, total=0.1, epistemic=0.0))
+    return table
+
+
+def test_a_textbook_run_is_read_as_by_hand() -> None:
+    point, ivon = readings(textbook_run(), "id_val", num_classes=31)
+    assert ivon == Reading(
+        posterior="ivon",
+        num_samples=16,
+        accuracy=0.98,
+        fitted=100,
+        uncertainty=0.2,
+        peak=0.8,
+        peak_step=200,
+        per_log_classes=0.2 / log(31),
+        of_peak=0.2 / 0.8,
+        over_training=0.2 / 0.05,
+        entropy=0.5,
+    )
+    assert (point.posterior, point.uncertainty, point.entropy) == ("point", 0.5, 0.5)
+    assert (point.peak, point.peak_step, point.of_peak, point.over_training) == (2.0, 200, 0.25, 2)
+
+
+def test_what_was_never_fitted_has_no_peak() -> None:
+    table = [r | {"accuracy_final": 0.5} for r in textbook_run()]
+    for reading in readings(table, "id_val", num_classes=31):
+        assert reading.fitted is reading.peak is reading.peak_step is reading.of_peak is None
+        assert AccuracyBounds().outcome(reading) == "unfitted"
+
+
+def test_no_uncertainty_to_compare_with_leaves_a_ratio_out() -> None:
+    table = [r | {"epistemic_final": 0.0} for r in textbook_run()]
+    _, ivon = readings(table, "id_val", num_classes=31)
+    assert ivon.of_peak is None
+    assert ivon.over_training is None
+    assert ivon.per_log_classes == 0.0
+
+
+def test_a_run_without_the_split_or_the_point_says_nothing() -> None:
+    assert readings(textbook_run(), "ood_val", num_classes=31) == []
+    sampled = [r for r in textbook_run() if r["posterior"] != "point"]
+    assert readings(sampled, "id_val", num_classes=31) == []
+
+
+def reading(accuracy: float, value: float, of_peak: float | None = 1.0) -> Reading:
+    return Reading("ivon", 16, accuracy, 100, 1.0, 1.0, 200, value, of_peak, value, 1.0)
+
+
+def test_separations_are_those_found_by_hand() -> None:
+    groups = {
+        "apart": [reading(1.0, 0.1), reading(0.95, 0.2), reading(0.49, 0.8), reading(0.0, 0.9)],
+        "mixed": [reading(1.0, 0.1), reading(1.0, 0.6), reading(0.1, 0.3), reading(0.7, 0.0)],
+        "alone": [reading(1.0, 0.1, of_peak=None), reading(0.7, 0.5)],
+        "zero": [reading(1.0, 0.0), reading(0.1, 0.5)],
+    }
+    found = {(s.group, s.statistic): s for s in separations(groups, AccuracyBounds())}
+    apart = found["apart", "per_log_classes"]
+    assert (apart.num_generalised, apart.num_memorised) == (2, 2)
+    assert (apart.largest_generalised, apart.smallest_memorised) == (0.2, 0.8)
+    assert (apart.margin, apart.separates) == (4.0, True)
+    # Equal values are not apart.
+    assert (found["apart", "of_peak"].margin, found["apart", "of_peak"].separates) == (1.0, False)
+    mixed = found["mixed", "over_training"]
+    assert (mixed.num_memorised, mixed.margin, mixed.separates) == (1, 0.5, False)
+    alone = found["alone", "of_peak"]
+    assert (alone.num_generalised, alone.num_memorised) == (0, 0)
+    assert alone.largest_generalised is alone.margin is alone.separates is None
+    assert found["zero", "per_log_classes"].margin == inf
+
+
+def test_bounds_decide_who_is_left_out() -> None:
+    strict, lenient = AccuracyBounds(), AccuracyBounds(generalised_from=0.6, memorised_below=0.6)
+    assert strict.outcome(reading(0.7, 0.1)) == "between"
+    assert lenient.outcome(reading(0.7, 0.1)) == "generalised"
+    assert lenient.outcome(reading(0.59, 0.1)) == "memorised"
+    with pytest.raises(UserError, match=r"0\.9 and 0\.5"):
+        AccuracyBounds(generalised_from=0.5, memorised_below=0.9)
