@@ -34,6 +34,8 @@ class EvaluationConfig:
     """Posterior samples while training."""
     num_final_samples: int = 64
     """Posterior samples of a second evaluation at the last step."""
+    matmul_precision: Literal["float32", "tf32"] = "tf32"
+    """Of matrix products on a GPU; weights, sums and everything on a CPU stay float32 or wider."""
     oracle_noise: float = 1e-3
     """Label noise that the exact Bayesian predictors allow for; 0 leaves them out."""
 

@@ -6,6 +6,7 @@ from epigrok.evaluation.evaluator import (
     EvaluationSet,
     evaluate,
     evaluate_oracles,
+    evaluation_precision,
     evaluation_sets,
     score_posterior,
     with_oracle,
@@ -20,6 +21,7 @@ from epigrok.evaluation.separation import (
     separations,
 )
 from epigrok.evaluation.tracked_posteriors import tracked_posteriors
+from epigrok.evaluation.tracking import tracked_rows
 
 __all__ = [
     "METRICS",
@@ -36,6 +38,7 @@ __all__ = [
     "context_sweep",
     "evaluate",
     "evaluate_oracles",
+    "evaluation_precision",
     "evaluation_sets",
     "grokking_times",
     "readings",
@@ -43,5 +46,6 @@ __all__ = [
     "score_posterior",
     "separations",
     "tracked_posteriors",
+    "tracked_rows",
     "with_oracle",
 ]

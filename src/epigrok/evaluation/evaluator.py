@@ -4,6 +4,7 @@ Letters: B rows, T answers, D features, C classes.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -81,6 +82,21 @@ class EvaluationRow:
             summary=scores.summary(),
             per_context_length=scores.per_context_length(),
         )
+
+
+@contextmanager
+def evaluation_precision(config: RunConfig, device: torch.device) -> Iterator[None]:
+    """Multiply float32 matrices as `config` asks; on a CPU always in full."""
+    if device.type == "cpu":
+        yield
+        return
+    before = torch.get_float32_matmul_precision()
+    is_full = config.evaluation.matmul_precision == "float32"
+    torch.set_float32_matmul_precision("highest" if is_full else "high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def evaluation_sets(

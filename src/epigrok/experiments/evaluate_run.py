@@ -9,6 +9,7 @@ from epigrok.evaluation import (
     SweepName,
     context_sweep,
     evaluate,
+    evaluation_precision,
     evaluation_sets,
     tracked_posteriors,
 )
@@ -55,22 +56,23 @@ def evaluate_run(
     if ensemble_with:
         posteriors.append(_ensemble(run, model, ensemble_with))
     num_samples = options.num_samples or config.evaluation.num_final_samples
-    if sweep is None:
-        rows = [
-            {"step": step, **_identity(row), **row.summary}
-            for row in evaluate(model, posteriors, sets, num_samples)
-        ]
-    else:
-        rows = [
-            {
-                "step": step,
-                **_identity(row),
-                "context_length": row.context_length,
-                "context_noise": row.context_noise,
-                **row.metrics,
-            }
-            for row in context_sweep(sweep, config, model, family, posteriors, num_samples)
-        ]
+    with evaluation_precision(config, device):
+        if sweep is None:
+            rows = [
+                {"step": step, **_identity(row), **row.summary}
+                for row in evaluate(model, posteriors, sets, num_samples)
+            ]
+        else:
+            rows = [
+                {
+                    "step": step,
+                    **_identity(row),
+                    "context_length": row.context_length,
+                    "context_noise": row.context_noise,
+                    **row.metrics,
+                }
+                for row in context_sweep(sweep, config, model, family, posteriors, num_samples)
+            ]
     table = run.directory.table(sweep or "evaluation")
     replaced = {(row["step"], row["posterior"], row["num_samples"]) for row in rows}
     keep_json_lines(

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from epigrok.config import IVONConfig, RunConfig, TransformerConfig
-from epigrok.evaluation import evaluate, evaluation_sets
+from epigrok.evaluation import evaluate, evaluation_precision, evaluation_sets
 from epigrok.experiments.device import choose_device
 from epigrok.experiments.plain_training import plain_steps
 from epigrok.posteriors import WeightNoise
@@ -116,7 +116,8 @@ def measure_evaluation(config: RunConfig, device: torch.device) -> float:
     settings = config.evaluation
 
     def work() -> None:
-        evaluate(state.model, [posterior], sets, 16, settings.num_sampled_rows)
+        with evaluation_precision(config, device):
+            evaluate(state.model, [posterior], sets, 16, settings.num_sampled_rows)
 
     _seconds(work, 1, device)
     return median(_seconds(work, 1, device) for _ in range(NUM_WINDOWS))

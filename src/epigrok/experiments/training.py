@@ -14,13 +14,7 @@ import torch
 
 from epigrok.config import RunConfig
 from epigrok.errors import UserError
-from epigrok.evaluation import (
-    EvaluationRow,
-    evaluate,
-    evaluate_oracles,
-    evaluation_sets,
-    tracked_posteriors,
-)
+from epigrok.evaluation import EvaluationRow, evaluation_sets, tracked_rows
 from epigrok.experiments.device import DeviceName, choose_device
 from epigrok.experiments.interruption import StopRequest, stop_on_signal
 from epigrok.experiments.lease import SECONDS, Lease, LeaseLostError, hold_lease
@@ -195,25 +189,11 @@ class _Session:
 
     def _evaluate(self, step: int, record: StepRecord | None = None) -> None:
         started = time.monotonic()
-        settings = self._config.evaluation
-        posteriors = tracked_posteriors(
-            self._config, self._state.model, self._sets["id_train"], self._state.ivon_posterior()
+        latest, added = tracked_rows(
+            self._config, self._state.model, self._sets, self._state.ivon_posterior(), step
         )
-
-        def rows_of(num_samples: int) -> list[EvaluationRow]:
-            return evaluate(
-                self._state.model, posteriors, self._sets, num_samples, settings.num_sampled_rows
-            )
-
-        latest = rows = rows_of(settings.num_samples)
         self._scores = _status_scores(latest)
-        if step == 0:
-            rows = rows + evaluate_oracles(self._sets)
-        if step == self._config.num_steps and settings.num_final_samples != settings.num_samples:
-            is_sampled = {p.name: p.max_samples is None for p in posteriors}
-            final = rows_of(settings.num_final_samples)
-            rows = rows + [row for row in final if is_sampled[row.posterior]]
-        record_evaluation(self._run, step, rows)
+        record_evaluation(self._run, step, latest + added)
         if record is not None:
             row = {
                 "step": step,
