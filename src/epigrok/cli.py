@@ -19,6 +19,7 @@ COMMANDS = {
     "separation": "what tells the runs of a sweep that generalised from those that memorised",
     "export": "all metrics of a sweep as one Parquet file",
     "tensorboard": "a sweep's curves as TensorBoard event files",
+    "zoo": "trained runs that come with the package",
     "bench": "how fast this machine trains, against plain PyTorch",
     "run": "work on one prepared run directory, as the workers of a sweep do",
     "presets": "list the recipes that are known to work",

@@ -11,6 +11,7 @@ from epigrok.commands.arguments import parse
 from epigrok.evaluation import SweepName, grokking_times
 from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
 from epigrok.experiments.run import Run, open_run
+from epigrok.experiments.zoo import open_run_or_zoo
 
 _COLUMNS = ("accuracy", "nll", "ece", "total", "aleatoric", "epistemic")
 
@@ -19,8 +20,8 @@ _COLUMNS = ("accuracy", "nll", "ece", "total", "aleatoric", "epistemic")
 class EvaluateArguments:
     """Evaluate a run at one of its checkpoints; tables are kept in the run directory."""
 
-    run: Annotated[Path, tyro.conf.Positional]
-    """Run directory."""
+    run: Annotated[str, tyro.conf.Positional]
+    """Run directory, or `zoo:NAME` for a run that comes with the package (`epigrok zoo`)."""
     sweep: Literal["context-length", "context-noise"] | None = None
     """Vary the context: its length from 1 to training's, or its answers' noise from 0 to 1."""
     ensemble: tuple[Path, ...] = ()
@@ -35,7 +36,7 @@ class EvaluateArguments:
 def main(arguments: Sequence[str]) -> int:
     """Evaluate and print a table."""
     parsed = parse(EvaluateArguments, "evaluate", arguments)
-    run = open_run(parsed.run)
+    run = open_run_or_zoo(parsed.run)
     if parsed.times:
         _print_times(run)
         return 0

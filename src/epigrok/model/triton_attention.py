@@ -24,7 +24,7 @@ class Tiling(NamedTuple):
     warps: int
 
 
-FORWARD, BACKWARD = Tiling(64, 64, 4), Tiling(64, 64, 4)
+FORWARD, BACKWARD = Tiling(32, 32, 4), Tiling(32, 32, 4)
 
 
 @triton.jit
@@ -233,7 +233,7 @@ def attend_forward(inputs, rotary, num_heads: int, asking: tuple[int, int]):
         *inputs, out, normaliser, rotary, num_queries, key.shape[1], *asking, rotary.shape[1],
         query.stride(1), key.stride(1), out.stride(1), scale,
         HEADS=num_heads, QUERIES=tile, KEYS=FORWARD.keys, HALF=width // num_heads // 2,
-        num_warps=FORWARD.warps,
+        num_warps=FORWARD.warps, num_stages=1,
     )  # fmt: skip
     return out, normaliser
 
@@ -249,5 +249,5 @@ def attend_backward(inputs, saved, gradients, rotary, num_heads: int, asking: tu
         *inputs, *saved, *gradients, rotary, num_queries, key.shape[1], *asking, rotary.shape[1],
         query.stride(1), key.stride(1), saved[0].stride(1), scale * _LOG2_E, scale,
         HEADS=num_heads, QUERIES=tile, KEYS=BACKWARD.keys, HALF=width // num_heads // 2,
-        num_warps=BACKWARD.warps,
+        num_warps=BACKWARD.warps, num_stages=1,
     )  # fmt: skip

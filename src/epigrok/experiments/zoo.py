@@ -1,0 +1,71 @@
+"""Runs that come with the package: real grokking trajectories to look into at once.
+
+A zoo entry is a run directory whose kept checkpoints hold weights in bfloat16 and nothing to resume
+from, with a model card. Used under the name `zoo:NAME`, it is first copied to a directory of the
+user's, where evaluations can be kept like those of any run.
+"""
+
+import shutil
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from epigrok.errors import UserError
+from epigrok.experiments.run import Run, open_run
+from epigrok.experiments.run_files import CONFIG
+from epigrok.training.checkpoints import checkpoint_path
+
+PREFIX = "zoo:"
+CARD = "README.md"
+UNPACKED = Path("zoo")
+"""Where entries are copied to, below the current directory."""
+_SHIPPED = Path(__file__).resolve().parents[1] / "zoo"
+_KEPT = (CONFIG, "provenance.json", "world.safetensors", "status.json", "DONE")
+
+
+def zoo_names() -> list[str]:
+    """Names of the runs that come with the package."""
+    return sorted(found.parent.name for found in _SHIPPED.glob(f"*/{CONFIG}"))
+
+
+def zoo_card(name: str) -> str:
+    """What an entry is and how it was made."""
+    return (_shipped(name) / CARD).read_text()
+
+
+def open_run_or_zoo(name: str) -> Run:
+    """The run in a directory, or for `zoo:NAME` a copy of the one that comes with the package."""
+    if not name.startswith(PREFIX):
+        return open_run(name)
+    source = _shipped(name.removeprefix(PREFIX))
+    copy = UNPACKED / source.name
+    if not (copy / CONFIG).exists():
+        # The configuration makes it a run directory, so it comes last.
+        shutil.copytree(source, copy, ignore=shutil.ignore_patterns(CONFIG), dirs_exist_ok=True)
+        shutil.copyfile(source / CONFIG, copy / CONFIG)
+    return open_run(copy)
+
+
+def pack(run: Run, destination: Path, card: str) -> None:
+    """Make a zoo entry of a finished run."""
+    if not run.is_done:
+        raise UserError(f"{run.path} is not finished")
+    destination.mkdir(parents=True)
+    for file in [*(run.path / name for name in _KEPT), *run.path.glob("*.jsonl")]:
+        shutil.copyfile(file, destination / file.name)
+    for step in run.checkpoints:
+        target = checkpoint_path(destination / "checkpoints", step)
+        target.mkdir(parents=True)
+        for file in checkpoint_path(run.directory.checkpoints, step).glob("*.safetensors"):
+            tensors = load_file(file)
+            smaller = {name: tensor.to(torch.bfloat16) for name, tensor in tensors.items()}
+            save_file(smaller, target / file.name)
+    (destination / CARD).write_text(card)
+
+
+def _shipped(name: str) -> Path:
+    if name not in zoo_names():
+        known = ", ".join(zoo_names()) or "none"
+        raise UserError(f"no run named {name!r} comes with the package; there are: {known}")
+    return _SHIPPED / name
