@@ -82,11 +82,11 @@ class RunDirectory:
 
     def status(self) -> dict[str, Any]:
         """Where the run stands, as last written."""
-        try:
-            values = json.loads((self.path / "status.json").read_text())
-        except (FileNotFoundError, ValueError):
-            return {}
-        return values if isinstance(values, dict) else {}
+        return _object_or_nothing(self.path / "status.json")
+
+    def provenance(self) -> dict[str, Any]:
+        """Commit, versions and every process that worked on the run."""
+        return _object_or_nothing(self.path / "provenance.json")
 
     def write_status(self, **values: Any) -> None:
         """Say where the run stands."""
@@ -104,3 +104,11 @@ def run_directories(path: Path) -> list[RunDirectory]:
     if not path.is_dir():
         raise UserError(f"there is no directory {path}")
     return [RunDirectory(found.parent) for found in sorted(path.glob(f"*/{CONFIG}"))]
+
+
+def _object_or_nothing(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return values if isinstance(values, dict) else {}
