@@ -15,7 +15,6 @@ from rich.text import Text
 
 from epigrok.commands.arguments import parse
 from epigrok.experiments.status import (
-    SHORT_NAMES,
     STATES,
     UNSEEN_SPLITS,
     RunStatus,
@@ -26,6 +25,12 @@ from epigrok.experiments.status import (
 )
 
 _STYLES = {"running": "cyan", "failed": "bold red", "lost": "bold yellow", "done": "green"}
+_SHORT = {
+    "task.num_base_tasks": "n_task",
+    "task.train_fraction": "fraction",
+    "run_seed": "seed",
+    "num_steps": "steps",
+}
 _PLAIN_WIDTH = 240
 
 
@@ -101,7 +106,7 @@ def _table(statuses: list[RunStatus], varying: list[str], is_plain: bool) -> Tab
     table.add_column("state", no_wrap=True)
     table.add_column("preset", no_wrap=True)
     for name in fields:
-        table.add_column(SHORT_NAMES.get(name, name))
+        table.add_column(_SHORT.get(name, name))
     numbers = ["step", *(f"acc {name}" for name in splits)]
     numbers += ["EU", "steps/s", "left", "age"] if has_epistemic else ["steps/s", "left", "age"]
     for name in numbers:

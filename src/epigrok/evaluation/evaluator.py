@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from epigrok.config import RunConfig
+from epigrok.config.posterior import ORACLES
 from epigrok.evaluation.scores import (
     OraclePredictions,
     Scores,
@@ -25,8 +26,6 @@ from epigrok.uncertainty import BayesOracle
 
 ROWS_PER_CHUNK = {"cpu": 512, "cuda": 4096}
 """Rows evaluated at a time; bounds memory, changes no number."""
-
-ORACLES = ("oracle-memorising", "oracle-generalising")
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,6 @@ STATES = ("running", "failed", "lost", "stopped", "queued", "done")
 """In the order a person wants to see them. `lost`: said to be running, but nobody holds it."""
 UNSEEN_SPLITS = ("id_val", "ood_val")
 """Where generalisation shows: unseen inputs, and unseen tasks where a family has them."""
-SHORT_NAMES = {
-    "task.num_base_tasks": "n_task",
-    "task.train_fraction": "fraction",
-    "run_seed": "seed",
-    "num_steps": "steps",
-}
-"""Field -> what tables call it."""
 
 
 @dataclass(frozen=True)

@@ -1,35 +1,48 @@
-"""Stand-in until the figures are merged."""
+"""Every figure by its name, drawn from the tables of a run or a sweep."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
-from matplotlib.figure import Figure
+from epigrok.errors import UserError
+from epigrok.experiments.store import SweepStore
+from epigrok.figures.drawn_figure import DrawnFigure
+from epigrok.figures.theory import draw_summary
+from epigrok.figures.theory_delay_error import draw_delay_error
+from epigrok.figures.trajectory import draw_trajectory
+from epigrok.theory.linear_model import summary_model
+
+__all__ = ["FIGURES", "DrawnFigure", "draw_all", "draw_figure"]
+
+_NUM_FINITE_SYSTEMS = 20
+
+FIGURES = {
+    "trajectory": "accuracy and uncertainty over training: the peak and the threshold",
+    "theory-summary": "the solvable model: dynamics, peaks, threshold, delay",
+    "theory-delay-error": "the solvable model: how far each delay formula is off",
+}
+"""Name -> what it shows, in the order of a report."""
+
+_DRAW: dict[str, Callable[[SweepStore], DrawnFigure]] = {
+    "trajectory": draw_trajectory,
+    # The theory is the same for every directory.
+    "theory-summary": lambda _: draw_summary(summary_model(), _NUM_FINITE_SYSTEMS),
+    "theory-delay-error": lambda _: draw_delay_error(),
+}
 
 
-@dataclass(frozen=True)
-class DrawnFigure:
-    """A figure."""
-
-    name: str
-    title: str
-    caption: str
-    figure: Figure
-    table: Mapping[str, Any]
+def draw_figure(name: str, store: SweepStore) -> DrawnFigure:
+    """Draw one figure; if the data for it is missing, the error says what would make it."""
+    if name not in FIGURES:
+        raise UserError(f"no figure named {name!r}; there are: {', '.join(FIGURES)}")
+    return _DRAW[name](store)
 
 
-FIGURES: dict[str, str] = {}
-
-
-def draw_all(store: Any) -> tuple[list[DrawnFigure], dict[str, str]]:
-    """The theory figure."""
-    from epigrok.figures.theory import summary_caption, summary_figure
-    from epigrok.theory.linear_model import summary_model
-    from epigrok.theory.summary import summary_table
-
-    model = summary_model(200)
-    table = summary_table(model, 2, 0)
-    caption = summary_caption(model, 2)
-    figure = summary_figure(table, caption)
-    drawn = [DrawnFigure("theory-summary", "The solvable model", caption, figure, table)]
-    return drawn, {"accuracy-heatmaps": "no axis varies"}
+def draw_all(store: SweepStore) -> tuple[list[DrawnFigure], dict[str, str]]:
+    """All figures that can be drawn, and for each of the others the reason."""
+    drawn: list[DrawnFigure] = []
+    missing: dict[str, str] = {}
+    for name in FIGURES:
+        try:
+            drawn.append(draw_figure(name, store))
+        except UserError as error:
+            missing[name] = str(error)
+    return drawn, missing

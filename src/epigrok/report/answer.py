@@ -93,7 +93,9 @@ def _signals_in_short(unseen: Sequence[Outcome]) -> str:
             counts.setdefault(outcome.times.posterior, []).append(lead is not None and lead >= 0)
     if not counts:
         return ""
-    best_first = sorted(counts.items(), key=lambda item: (-sum(item[1]) / len(item[1]), -len(item[1])))
+    best_first = sorted(
+        counts.items(), key=lambda item: (-sum(item[1]) / len(item[1]), -len(item[1]))
+    )
     shares = [f"{name} in {share_text(sum(said), len(said))}" for name, said in best_first]
     return f"Uncertainty collapsed no later than accuracy arrived: {listed(shares)} transitions."
 

@@ -8,9 +8,9 @@ from statistics import median
 from typing import Any
 
 from epigrok.evaluation import GrokkingTimes, grokking_times
-from epigrok.experiments.status import RunStatus, varying_fields
+from epigrok.experiments.status import RunStatus
 from epigrok.experiments.store import SweepStore
-from epigrok.experiments.sweep import SEED_FIELDS
+from epigrok.figures.settings import distinguishing_fields
 
 _COLUMNS = ("step", "split", "posterior", "num_samples", "accuracy_final", "epistemic_final")
 
@@ -59,8 +59,11 @@ def outcomes(store: SweepStore, statuses: Sequence[RunStatus]) -> list[Outcome]:
 
 def setting_fields(statuses: Sequence[RunStatus]) -> list[str]:
     """Fields that tell settings apart, `preset` first; runs that agree in them are seeds of one."""
-    varying = varying_fields([status.config for status in statuses])
-    return ["preset", *(name for name in varying if name not in ("preset", *SEED_FIELDS))]
+    configs = [status.config for status in statuses if status.config]
+    names = dict.fromkeys(name for config in configs for name in config)
+    # Presets differ in which fields they have.
+    complete = [{name: config.get(name) for name in names} for config in configs]
+    return list(dict.fromkeys(["preset", *distinguishing_fields(complete)]))
 
 
 def ordered(statuses: Iterable[RunStatus], fields: Sequence[str]) -> list[RunStatus]:

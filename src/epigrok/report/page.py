@@ -14,7 +14,7 @@ from epigrok.experiments.status import counts, read_statuses, varying_fields
 from epigrok.experiments.store import SweepStore, open_sweep
 from epigrok.experiments.sweep import recorded_sweeps
 from epigrok.figures.catalogue import DrawnFigure, draw_all
-from epigrok.figures.output import csv_text, write_figure
+from epigrok.figures.output import csv_text, write_drawn
 from epigrok.files import make_writable_directory, write_file
 from epigrok.report.answer import QUESTION, RULES, answer
 from epigrok.report.origin import fixed_table, provenance_table, reproduction, varying_table
@@ -91,7 +91,7 @@ def _content(store: SweepStore, out: Path) -> dict[str, Any]:
 
 
 def _written(drawn: DrawnFigure, directory: Path) -> ShownFigure:
-    paths = write_figure(drawn.figure, directory, drawn.name, drawn.table, drawn.caption)
+    paths = write_drawn(drawn, directory)
     image_of_suffix = {path.suffix: path.read_bytes() for path in paths}
     width, height = drawn.figure.get_size_inches() * _PIXELS_PER_INCH
     # As an image a drawing cannot run scripts, and its element names cannot clash with others'.

@@ -1,10 +1,12 @@
 """The tables of the page: when every setting grokked, and where every run stands."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from epigrok.experiments.status import SHORT_NAMES, RunStatus, most_unseen, varying_fields
+from epigrok.experiments.status import RunStatus, most_unseen, varying_fields
+from epigrok.figures.drawn_figure import columns
+from epigrok.figures.settings import field_label
 from epigrok.report.outcomes import Median, Outcome, grouped
 from epigrok.report.wording import accuracy_text, share_text, step_text, value_text
 
@@ -39,8 +41,8 @@ class Table:
 
 def grokking_table(found: Sequence[Outcome], fields: Sequence[str]) -> Table:
     """Steps of every setting, split and posterior; medians over its runs."""
-    columns = [Column(SHORT_NAMES.get(name, name)) for name in (*fields, "split", "posterior")]
-    columns += [Column(title, "number") for title in ("runs", *_STEPS.values(), *_VALUES.values())]
+    heads = [Column(field_label(name)) for name in (*fields, "split", "posterior")]
+    heads += [Column(title, "number") for title in ("runs", *_STEPS.values(), *_VALUES.values())]
     rows = []
     for key, outcomes in grouped(found, fields).items():
         every = [outcome.times for outcome in outcomes]
@@ -49,7 +51,7 @@ def grokking_table(found: Sequence[Outcome], fields: Sequence[str]) -> Table:
         cells = [_median_text(step, len(every)) for step in steps]
         cells += [value_text(value.value) for value in values]
         rows.append([*key, str(len(every)), *cells])
-    return Table(columns, rows)
+    return Table(heads, rows)
 
 
 def _median_text(step: Median, total: int) -> str:
@@ -62,12 +64,12 @@ def run_table(statuses: Sequence[RunStatus]) -> Table:
     """Where every run stands."""
     fields = [name for name in _told_apart(statuses) if name != "preset"]
     splits = list(dict.fromkeys(name for status in statuses for name in status.accuracy))
-    columns = [Column("run"), Column("preset")]
-    columns += [Column(SHORT_NAMES.get(name, name)) for name in fields]
-    columns += [Column("state"), Column("step", "number")]
-    columns += [Column(f"accuracy {name}", "number") for name in splits] + [Column("EU", "number")]
+    heads = [Column("run"), Column("preset")]
+    heads += [Column(field_label(name)) for name in fields]
+    heads += [Column("state"), Column("step", "number")]
+    heads += [Column(f"accuracy {name}", "number") for name in splits] + [Column("EU", "number")]
     has_reasons = any(status.reason for status in statuses)
-    columns += [Column("why it failed", "prose")] * has_reasons
+    heads += [Column("why it failed", "prose")] * has_reasons
     rows = [
         [
             status.run_id,
@@ -81,48 +83,47 @@ def run_table(statuses: Sequence[RunStatus]) -> Table:
         ]
         for status in statuses
     ]
-    return Table(columns, rows)
+    return Table(heads, rows)
 
 
 def run_columns(statuses: Sequence[RunStatus]) -> dict[str, list[Any]]:
     """The run table with its numbers in full, for a CSV file."""
     fields = _told_apart(statuses)
     splits = list(dict.fromkeys(name for status in statuses for name in status.accuracy))
-    return _columns(
-        {
-            "run_id": status.run_id,
-            **{name: status.config.get(name) for name in ("preset", *fields)},
-            "state": status.state,
-            "step": status.step,
-            "num_steps": status.num_steps,
-            **{f"accuracy_final_{name}": status.accuracy.get(name) for name in splits},
-            "epistemic_final": most_unseen(status.epistemic),
-            "reason": status.reason,
-        }
-        for status in statuses
+    return columns(
+        [
+            {
+                "run_id": status.run_id,
+                **{name: status.config.get(name) for name in ("preset", *fields)},
+                "state": status.state,
+                "step": status.step,
+                "num_steps": status.num_steps,
+                **{f"accuracy_final_{name}": status.accuracy.get(name) for name in splits},
+                "epistemic_final": most_unseen(status.epistemic),
+                "reason": status.reason,
+            }
+            for status in statuses
+        ]
     )
 
 
 def grokking_columns(found: Sequence[Outcome], fields: Sequence[str]) -> dict[str, list[Any]]:
     """The times of every single run, for a CSV file."""
-    return _columns(
-        {
-            "run_id": outcome.run.run_id,
-            **{name: outcome.run.config.get(name) for name in (*fields, "task_seed", "run_seed")},
-            **asdict(outcome.times),
-            **{name: getattr(outcome.times, name) for name in _LEADS},
-        }
-        for outcome in found
+    return columns(
+        [
+            {
+                "run_id": outcome.run.run_id,
+                **{
+                    name: outcome.run.config.get(name)
+                    for name in (*fields, "task_seed", "run_seed")
+                },
+                **asdict(outcome.times),
+                **{name: getattr(outcome.times, name) for name in _LEADS},
+            }
+            for outcome in found
+        ]
     )
 
 
 def _told_apart(statuses: Sequence[RunStatus]) -> list[str]:
     return varying_fields([status.config for status in statuses])
-
-
-def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {}
-    for row in rows:
-        for name, value in row.items():
-            columns.setdefault(name, []).append(value)
-    return columns

@@ -1,0 +1,66 @@
+"""Panels in columns, one per setting, with one legend for all."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from numpy.typing import NDArray
+
+from epigrok.figures.settings import SPLITS, Setting
+from epigrok.figures.style import COLUMN_WIDTH, SPLIT_LOOKS, TEXT_WIDTH
+
+SPLIT_MEANINGS = {
+    "id_train": "what was trained on",
+    "id_val": "held-out inputs of training tasks",
+    "ood_train": "unseen tasks on training inputs",
+    "ood_val": "unseen tasks",
+}
+
+
+def setting_panels(
+    settings: Sequence[Setting], num_rows: int, row_height: float
+) -> tuple[Figure, NDArray[Any]]:
+    """A figure with a column of panels for each setting, headed by its name."""
+    width = COLUMN_WIDTH if len(settings) == 1 else TEXT_WIDTH
+    figure = Figure(figsize=(width, num_rows * row_height + 0.6), layout="constrained")
+    panels = figure.subplots(num_rows, len(settings), squeeze=False, sharex="col")
+    for axes, setting in zip(panels[0], settings):
+        axes.set_title(setting.label, fontsize=7, fontweight="bold")
+    return figure, panels
+
+
+def split_look(split: str, num_points: int) -> dict[str, Any]:
+    """The look of a split's line, with markers on a few of its points."""
+    return {**SPLIT_LOOKS[split], "markevery": max(1, num_points // 8)}
+
+
+def split_handles(settings: Sequence[Setting], but: Sequence[str] = ()) -> list[Artist]:
+    """Legend entries of the splits that occur."""
+    found = {split for setting in settings for split in setting.splits} - set(but)
+    return [Line2D([], [], label=split, **SPLIT_LOOKS[split]) for split in SPLITS if split in found]
+
+
+def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
+    """One legend under all panels, in rows that fit the figure's width."""
+    per_row = 3 if figure.get_figwidth() <= COLUMN_WIDTH else 6
+    figure.legend(
+        handles=list(handles), loc="outside lower center", ncols=min(len(handles), per_row)
+    )
+
+
+def label_steps(axes: Axes) -> None:
+    """An axis of training steps."""
+    axes.set_xlabel("training step")
+    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
+def splits_sentence(settings: Sequence[Setting], but: Sequence[str] = ()) -> str:
+    """What the splits that occur are."""
+    found = {split for setting in settings for split in setting.splits} - set(but)
+    meanings = [f"{split}, {SPLIT_MEANINGS[split]}" for split in SPLITS if split in found]
+    return "Splits: " + "; ".join(meanings) + "."

@@ -1,0 +1,178 @@
+"""Which runs make one curve: those of one preset that differ in nothing but their seeds."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from epigrok.config import parse_posterior
+from epigrok.errors import UserError
+from epigrok.experiments.status import varying_fields
+from epigrok.experiments.store import SweepStore
+
+MAX_SETTINGS = 4
+"""Columns of panels that a page has room for."""
+SPLITS = ("id_train", "id_val", "ood_train", "ood_val")
+"""From what was trained on to what is hardest."""
+_SEEDS = ("run_seed", "task_seed")
+_INFERRED = ("ivon", "laplace", "laplace-exact")
+_CONTROLS = ("weight-noise", "ivon-isotropic")
+_SHORT_NAMES = {
+    "task.num_base_tasks": "base tasks",
+    "task.num_train_tasks": "training tasks",
+    "task.train_fraction": "training fraction",
+    "optim.lr": "learning rate",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Runs that are repetitions of each other."""
+
+    preset: str
+    fields: Mapping[str, Any]
+    """What tells it from other settings of its preset."""
+    splits: tuple[str, ...]
+    posteriors: tuple[str, ...]
+    """Those with epistemic uncertainty: the inferred one first, then the control for it."""
+    num_runs: int
+    num_unfinished: int
+    accuracy: float
+    """On the hardest split, at the last evaluation: median over runs."""
+    store: SweepStore
+    """The tables of its runs alone."""
+
+    @property
+    def label(self) -> str:
+        """Its name, and how many runs are behind it."""
+        parts = [f"{field_label(name)} {value}" for name, value in self.fields.items()]
+        runs = f"{self.num_runs} run{'s' if self.num_runs > 1 else ''}"
+        if self.num_unfinished:
+            runs += f", {self.num_unfinished} unfinished"
+        return "\n".join([f"{self.preset} ({runs})", *([", ".join(parts)] if parts else [])])
+
+    @property
+    def hardest_split(self) -> str:
+        """Unseen tasks where there are any, else unseen inputs."""
+        return self.splits[-1]
+
+    def keys(self) -> dict[str, Any]:
+        """Columns that name the setting in a figure's table."""
+        return {"preset": self.preset, **self.fields}
+
+
+def field_label(name: str) -> str:
+    """A field of the configuration in words."""
+    return _SHORT_NAMES.get(name, name.rpartition(".")[2].replace("_", " "))
+
+
+def run_configs(store: SweepStore) -> list[dict[str, Any]]:
+    """State and configuration of every run, under dotted names."""
+    relation = store.sql("select * from runs order by run_id")
+    return [dict(zip(relation.columns, row)) for row in relation.fetchall()]
+
+
+def distinguishing_fields(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Fields, but seeds, that tell these runs apart; what others imply is left out."""
+    known = [
+        {n: v for n, v in config.items() if n not in ("run_id", "state")} for config in configs
+    ]
+    chosen: list[str] = []
+    num_groups = 1
+    for name in varying_fields(known):
+        if name in _SEEDS:
+            continue
+        groups = {tuple(repr(config[n]) for n in [*chosen, name]) for config in known}
+        if len(groups) > num_groups:
+            chosen.append(name)
+            num_groups = len(groups)
+    return chosen
+
+
+def shown_settings(store: SweepStore) -> list[Setting]:
+    """The settings that figures of one column per setting show.
+
+    All of them where there are at most `MAX_SETTINGS`; else, of each preset the one that is most
+    accurate on its hardest split, and of those the first.
+    """
+    settings = _settings(store)
+    if not settings:
+        raise UserError(f"no run in {store.path} has been evaluated yet")
+    if len(settings) > MAX_SETTINGS:
+        best: dict[str, Setting] = {}
+        for setting in settings:
+            if setting.accuracy > best.setdefault(setting.preset, setting).accuracy:
+                best[setting.preset] = setting
+        settings = list(best.values())
+    return settings[:MAX_SETTINGS]
+
+
+def choice_note(store: SweepStore, shown: Sequence[Setting]) -> str:
+    """A sentence on what is left out, if anything is."""
+    number = len(_groups(run_configs(store)))
+    if number <= MAX_SETTINGS:
+        return ""
+    return (
+        f" Shown are {len(shown)} of {number} settings: of each preset the one that is most "
+        "accurate on its hardest split."
+    )
+
+
+def shown_posteriors(names: Iterable[str]) -> tuple[str, ...]:
+    """The inferred posterior that a run tracks first, and the strongest control for it."""
+    parsed = [parse_posterior(name) for name in names]
+
+    def first(kinds: Sequence[str]) -> list[str]:
+        found = [p for kind in kinds for p in parsed if p.kind == kind]
+        strongest = max((p.value for p in found if isinstance(p.value, float)), default=None)
+        if found and found[0].kind == "weight-noise":
+            found = [p for p in found if p.value == strongest]
+        return [p.text for p in found[:1]]
+
+    return (*first(_INFERRED), *first(_CONTROLS))
+
+
+def _settings(store: SweepStore) -> list[Setting]:
+    scores: dict[str, dict[str, float]] = defaultdict(dict)
+    found = store.median_and_band("accuracy_final", by=["run_id"])
+    for run_id, split, _, value, *_ in found.fetchall():
+        scores[run_id][split] = max(value, scores[run_id].get(split, 0.0))
+    settings = []
+    for (preset, fields), configs in _groups(run_configs(store)).items():
+        evaluated = [config for config in configs if config["run_id"] in scores]
+        if not evaluated:
+            continue
+        run_ids = [config["run_id"] for config in evaluated]
+        splits = tuple(s for s in SPLITS if any(s in scores[run_id] for run_id in run_ids))
+        hardest = [scores[run_id][splits[-1]] for run_id in run_ids if splits[-1] in scores[run_id]]
+        settings.append(
+            Setting(
+                preset=preset,
+                fields=dict(fields),
+                splits=splits,
+                posteriors=shown_posteriors(evaluated[0]["evaluation.posteriors"]),
+                num_runs=len(evaluated),
+                num_unfinished=sum(config["state"] != "done" for config in evaluated),
+                accuracy=median(hardest),
+                store=store.of_runs(run_ids),
+            )
+        )
+    return settings
+
+
+def _groups(
+    configs: Sequence[Mapping[str, Any]],
+) -> dict[tuple[str, tuple[tuple[str, Any], ...]], list[Mapping[str, Any]]]:
+    """Runs by preset and by the fields that tell settings of the preset apart."""
+    by_preset: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for config in configs:
+        if config.get("preset"):  # a damaged configuration has none
+            by_preset[config["preset"]].append(config)
+    groups: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
+    for preset, members in sorted(by_preset.items()):
+        names = distinguishing_fields(members)
+        for config in sorted(members, key=lambda c: [repr(c[n]) for n in names]):
+            values = [v if not isinstance(v := config[n], list) else tuple(v) for n in names]
+            groups[preset, tuple(zip(names, values))].append(config)
+    return groups
