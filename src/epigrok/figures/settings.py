@@ -50,7 +50,9 @@ class Setting:
         runs = f"{self.num_runs} run{'s' if self.num_runs > 1 else ''}"
         if self.num_unfinished:
             runs += f", {self.num_unfinished} unfinished"
-        return "\n".join([f"{self.preset} ({runs})", *([", ".join(parts)] if parts else [])])
+        lines = [f"{self.preset} ({runs})", *([", ".join(parts)] if parts else [])]
+        # A label that somebody chose is no formula.
+        return "\n".join(lines).replace("$", r"\$")
 
     @property
     def hardest_split(self) -> str:

@@ -69,8 +69,10 @@ def _content(store: SweepStore, out: Path) -> dict[str, Any]:
     fields = setting_fields(statuses)
     statuses = ordered(statuses, [*fields, *told_apart])
     found = outcomes(store, statuses)
-    write_file(out / "runs.csv", csv_text(run_columns(statuses)))
-    write_file(out / "grokking-times.csv", csv_text(grokking_columns(found, fields)))
+    tables = {"runs": run_columns(statuses), "grokking-times": grokking_columns(found, fields)}
+    for name, table in tables.items():
+        # A label may hold half a character, which no file can.
+        write_file(out / f"{name}.csv", csv_text(table).encode(errors="replace"))
     commands, needed_files = reproduction(store)
     for name, text in needed_files.items():
         write_file(out / name, text)
