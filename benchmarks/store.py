@@ -1,4 +1,4 @@
-"""Speed of status and query on a finished sweep of the paper's size.
+"""Speed of status, report and query on a finished sweep of the paper's size.
 
 `python benchmarks/store.py [DIRECTORY]` writes 240 run directories (200 evaluations x 3 splits x
 3 posteriors x 32 context lengths, random numbers, so the worst case for compression) and prints one
@@ -98,8 +98,8 @@ def main(directory: Path) -> None:
     size = sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
     print(f"{len(runs)} runs, {size / 1e9:.2f} GB, written in {time.perf_counter() - start:.0f} s")
     works = {
-        "status": "import sys; from epigrok.cli import main\n"
-        f"assert main(['status', {str(directory)!r}]) == 0"
+        command: f"from epigrok.cli import main\nassert not main([{command!r}, {str(directory)!r}])"
+        for command in ("status", "report")
     }
     for name, query in QUERIES.items():
         works[name] = f"import epigrok; store = epigrok.open_sweep({str(directory)!r})\n"

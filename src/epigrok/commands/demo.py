@@ -1,4 +1,4 @@
-"""`epigrok demo`: two models grok on a CPU, and their uncertainty collapses, in minutes."""
+"""`epigrok demo`: two models grok on a CPU, and a report says what their uncertainty did."""
 
 import os
 import threading
@@ -20,6 +20,8 @@ ABOUT = {
     "icl-tiny": "in-context z = a·x mod 31: a transformer infers the hidden a from examples",
 }
 SHOWN_POSTERIOR = "weight-noise:0.1"
+NUM_NOISE_SAMPLES = 4
+"""Weight samples under context noise: few, because there are many levels of it."""
 SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -51,7 +53,13 @@ def main(arguments: Sequence[str]) -> int:
             return EXIT_STOPPED
     for run in runs.values():
         _tell(run.path)
-    print(f"\nresults are in {out.resolve()}: one folder per run, metrics.jsonl in each")
+    print("\ncorrupting the context of the transformer, drawing figures, writing the report …")
+    transformer, _ = runs.values()
+    _corrupt_context(transformer.path)
+    # Here and not above: the pool's own process has no use for matplotlib.
+    from epigrok.report import write_report
+
+    print(f"\nopen {write_report(out)} in a browser; runs and metrics are in {out.resolve()}")
     return 0
 
 
@@ -74,6 +82,16 @@ def _progress_lines(directory: Path) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+
+
+def _corrupt_context(path: Path) -> None:
+    """Evaluate an in-context run under noise in its context."""
+    from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
+    from epigrok.experiments.run import open_run
+
+    posteriors = ("point", SHOWN_POSTERIOR)
+    options = EvaluateOptions(posteriors=posteriors, num_samples=NUM_NOISE_SAMPLES, device="cpu")
+    evaluate_run(open_run(path), options, "context-noise")
 
 
 def _tell(path: Path) -> None:

@@ -18,10 +18,10 @@ from epigrok.report.wording import (
 QUESTION = "Did it grok, and did the uncertainty say so?"
 _GOALS = {"id_val": "unseen inputs", "ood_val": "unseen tasks"}
 RULES = (
-    f"A run has generalised once its accuracy reaches {ACCURACY_THRESHOLD:.0%} and stays there. "
-    "Its epistemic uncertainty (EU) has collapsed once, with the training set fitted and past the "
-    f"peak, it stays under {COLLAPSE_SHARE:.0%} of that peak; this needs no labels of unseen data. "
-    "Steps are those of evaluations; several runs are summed up by their median."
+    f"A run has generalised once its accuracy reaches {100 * ACCURACY_THRESHOLD:g} % and stays "
+    "there. Its epistemic uncertainty (EU) has collapsed once, with the training set fitted and "
+    f"past the peak, it stays under {100 * COLLAPSE_SHARE:g} % of that peak; this needs no labels "
+    "of unseen data. Steps are those of evaluations; several runs are summed up by their median."
 )
 
 
