@@ -1,6 +1,6 @@
 """Evaluation of a model: every posterior on every split, as rows of a table.
 
-Letters: B rows, T answers, D features, C classes.
+Letters: B rows, T answers, D features, C classes, M calibration bins.
 """
 
 from collections.abc import Iterator
@@ -68,6 +68,8 @@ class EvaluationRow:
     num_rows: int
     summary: dict[str, float]
     per_context_length: dict[str, Float[Tensor, " T"]]
+    reliability_3M: Float[Tensor, "3 M"]
+    """Predictions, correct ones and summed confidence per calibration bin."""
 
     @classmethod
     def of(cls, split: str, posterior: str, scores: Scores) -> "EvaluationRow":
@@ -79,6 +81,7 @@ class EvaluationRow:
             num_rows=len(scores.is_scored_BT),
             summary=scores.summary(),
             per_context_length=scores.per_context_length(),
+            reliability_3M=scores.reliability().sum(dim=1),
         )
 
 

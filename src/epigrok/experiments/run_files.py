@@ -5,6 +5,7 @@ provenance.json        commit, versions, devices
 world.safetensors      tasks, inputs and hold-outs
 metrics.jsonl          one row per step x split x posterior
 training.jsonl         loss, gradient norm and learning rate at evaluated steps
+calibration.jsonl      accuracy against confidence at the last step, per split x posterior x bin
 timings.jsonl          seconds spent; kept apart so that the files above repeat bit for bit
 positions/             per context length, one file per evaluated step, until the run is done:
 positions-0.parquet    … then one table
@@ -26,7 +27,7 @@ from epigrok.config import RunConfig, from_json
 from epigrok.errors import UserError
 from epigrok.files import write_file, write_json
 
-TABLES = ("metrics", "training", "timings")
+TABLES = ("metrics", "training", "timings", "calibration")
 CONFIG = "config.json"
 PARQUET = "positions-0.parquet"
 

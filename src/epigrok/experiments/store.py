@@ -4,6 +4,7 @@ runs         one row per run: run_id, state and its configuration under dotted n
 metrics      one row per run, step, split and posterior
 training     loss, gradient norm and learning rate at evaluated steps
 timings      seconds spent
+calibration  accuracy against confidence in bins, at the last step
 positions    metrics per context length, also of runs that are still going on
 evaluation, context_length_sweep, context_noise_sweep    what was evaluated after training
 

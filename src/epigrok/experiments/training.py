@@ -30,6 +30,7 @@ from epigrok.experiments.run import Run
 from epigrok.experiments.run_directory import (
     forget_rows_after,
     open_or_create,
+    record_calibration,
     record_evaluation,
     require_same_config,
 )
@@ -214,6 +215,8 @@ class _Session:
             final = rows_of(settings.num_final_samples)
             rows = rows + [row for row in final if is_sampled[row.posterior]]
         record_evaluation(self._run, step, rows)
+        if step == self._config.num_steps:
+            record_calibration(self._run, step, rows)
         if record is not None:
             row = {
                 "step": step,
