@@ -62,10 +62,12 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClientConne
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs with every figure of the catalogue that they allow, under names meant to do harm."""
     directory = tmp_path_factory.mktemp("runs") / "sweep"
-    harmless, harmful = make_sweep(directory, [700, 900], [500, 900], name=f"../{EVIL}")
+    runs = make_sweep(directory, [700, 900, None], [500, 900, None], name=f"../{EVIL}")
+    failed, harmful, damaged = runs
     change_config(harmful, preset=EVIL)
-    (harmless.path / "DONE").unlink()
-    harmless.write_status(state="failed", step=900, reason=EVIL)
+    (failed.path / "DONE").unlink()
+    failed.write_status(state="failed", step=900, reason=EVIL)
+    (damaged.path / "config.json").write_text("{")
     return write_report(directory)
 
 

@@ -126,6 +126,7 @@ def test_a_run_that_failed_or_has_not_begun_is_listed(tmp_path: Path) -> None:
     assert "2 failed 1 queued 1 done" in text
     assert "failed 100 / 1,000 – – – the loss is not finite" in text
     assert "is not valid JSON" in text
+    assert "1 of 2 runs generalised" in text  # a damaged configuration belongs to no setting
 
 
 def test_a_sweep_that_has_not_begun_is_a_page_too(tmp_path: Path) -> None:
@@ -141,10 +142,19 @@ def test_figures_that_could_not_be_drawn_are_named_with_the_reason(tmp_path: Pat
 
 
 def test_configuration_tells_what_varies_from_what_stays(tmp_path: Path) -> None:
-    make_sweep(tmp_path, [None, None], [None, None])
+    prepare(tmp_path, Sweep(name="s", methods=("classic", "classic-ivon"), seeds=(0, 1)))
     text = Document(write_report(tmp_path)).text
-    assert "field values run_seed 0, 1" in text
-    assert "num_steps 1000" in text
+    varying, by_preset, common = re.findall(r"field (.*?)(?=field |Provenance)", text)
+    assert "preset classic, classic-ivon run_seed 0, 1" in varying
+    assert "optim.kind AdamWConfig IVONConfig" in by_preset
+    assert "task.modulus 59" in common
+    assert "optim.kind" not in common
+
+
+def test_a_single_run_is_repeated_from_its_configuration(tmp_path: Path) -> None:
+    (run,) = make_sweep(tmp_path, [None], [None])
+    text = Document(write_report(run.path)).text
+    assert f"cp {run.path.name}/config.json again/ epigrok run again" in text
 
 
 def test_provenance_counts_runs_that_differ(tmp_path: Path) -> None:
@@ -188,7 +198,7 @@ def test_the_command_writes_where_it_is_told(
     (run,) = make_sweep(tmp_path / "runs", generalised=[700], collapsed=[600])
     assert main(["report", str(run.path), "--out", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "out" / "index.html")
-    assert "1 of 1 runs generalised" in Document(tmp_path / "out" / "index.html").text
+    assert "1 of 1 run generalised" in Document(tmp_path / "out" / "index.html").text
 
 
 def test_a_directory_without_runs_is_a_mistake(

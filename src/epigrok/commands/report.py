@@ -8,7 +8,6 @@ from typing import Annotated
 import tyro
 
 from epigrok.commands.arguments import parse
-from epigrok.report import write_report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,5 +26,8 @@ class ReportArguments:
 def main(arguments: Sequence[str]) -> int:
     """Write the page and say where."""
     parsed = parse(ReportArguments, "report", arguments)
+    # Here and not above: `epigrok report --help` needs no matplotlib.
+    from epigrok.report import write_report
+
     print(write_report(parsed.directory, parsed.out))
     return 0

@@ -71,7 +71,7 @@ def answer(found: Sequence[Outcome], statuses: Sequence[RunStatus]) -> Answer:
 
 
 def _headline(unseen: Sequence[Outcome]) -> str:
-    parts = []
+    parts: list[str] = []
     for split in UNSEEN_SPLITS:
         has_generalised = {
             outcome.run.run_id: outcome.times.generalised is not None
@@ -79,9 +79,10 @@ def _headline(unseen: Sequence[Outcome]) -> str:
             if outcome.times.split == split
         }
         if has_generalised:
-            share = share_text(sum(has_generalised.values()), len(has_generalised))
-            parts.append(f"{share} to {_GOALS[split]}")
-    return f"{listed(parts)}.".replace(" to ", " runs generalised to ", 1)
+            total = len(has_generalised)
+            whole = f"{total:,}" if parts else f"{runs_text(total)} generalised"
+            parts.append(f"{sum(has_generalised.values()):,} of {whole} to {_GOALS[split]}")
+    return f"{listed(parts)}."
 
 
 def _signals_in_short(unseen: Sequence[Outcome]) -> str:
@@ -114,7 +115,7 @@ def _finding(preset: str, split: str, of_posterior: dict[str, list[Outcome]]) ->
 
 def _what_accuracy_did(split: str, outcomes: Sequence[Outcome]) -> str:
     transitions = [o.times for o in outcomes if o.times.generalised is not None]
-    share = f"{share_text(len(transitions), len(outcomes))} runs generalised"
+    share = f"{len(transitions):,} of {runs_text(len(outcomes))} generalised"
     if not transitions:
         best = max((o.run.accuracy.get(split, 0.0) for o in outcomes), default=0.0)
         return f"{share}; the best final accuracy is {accuracy_text(best)}."

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from epigrok.experiments.builtin_sweeps import SWEEPS
-from epigrok.experiments.run_files import RunDirectory
+from epigrok.experiments.run_files import CONFIG, RunDirectory
 from epigrok.experiments.status import RunStatus
 from epigrok.experiments.store import SweepStore
 from epigrok.experiments.sweep import Sweep, recorded_sweeps, sweep_to_json
@@ -16,32 +16,54 @@ from epigrok.report.outcomes import ordered
 from epigrok.report.tables import Column, Table
 from epigrok.report.wording import NONE, runs_text
 
+_VARIES = "varies"
+
 
 def varying_table(statuses: Sequence[RunStatus], fields: Sequence[str]) -> Table:
     """Every field that tells runs apart, with its values."""
+    readable = [status for status in statuses if status.config]
     rows = []
     for name in fields:
-        values = dict.fromkeys(_shown(s.config.get(name)) for s in ordered(statuses, [name]))
+        values = dict.fromkeys(_shown(s.config.get(name)) for s in ordered(readable, [name]))
         rows.append([name, ", ".join(values)])
     return Table([Column("field"), Column("values", "prose")], rows)
 
 
-def fixed_table(statuses: Sequence[RunStatus]) -> Table:
-    """Every field that all runs of a preset share, one column per preset; if equal, one."""
+def common_table(statuses: Sequence[RunStatus]) -> Table:
+    """Every field that has one value in all runs."""
+    found = _values_by_preset(statuses)
+    rows = [[name, cells[0]] for name, cells in found.items() if _is_one(cells)]
+    return Table([Column("field"), Column("value", "prose")], rows)
+
+
+def preset_table(statuses: Sequence[RunStatus]) -> Table:
+    """Every field in which presets differ and whose value a preset decides."""
+    found = _values_by_preset(statuses)
+    presets = found.pop("preset", [])
+    rows = [
+        [name, *cells]
+        for name, cells in found.items()
+        if not _is_one(cells) and set(cells) != {_VARIES}
+    ]
+    return Table([Column("field"), *(Column(name, "prose") for name in presets)], rows)
+
+
+def _values_by_preset(statuses: Sequence[RunStatus]) -> dict[str, list[str]]:
+    """Field -> its value in each preset."""
     presets: dict[str, list[dict[str, Any]]] = {}
     for status in statuses:
         if status.config:
             presets.setdefault(str(status.config.get("preset")), []).append(status.config)
     names = dict.fromkeys(name for group in presets.values() for c in group for name in c)
-    rows = []
+    cells: dict[str, list[str]] = {}
     for name in names:
-        cells = []
-        for group in presets.values():
-            values = {_shown(config.get(name)) for config in group}
-            cells.append(values.pop() if len(values) == 1 else "varies")
-        if name != "preset" and any(cell != "varies" for cell in cells):
-            rows.append([name, *cells])
-    return Table([Column("field"), *(Column(name, "prose") for name in presets)], rows)
+        found = [{_shown(config.get(name)) for config in group} for group in presets.values()]
+        cells[name] = [values.pop() if len(values) == 1 else _VARIES for values in found]
+    return cells
+
+
+def _is_one(cells: Sequence[str]) -> bool:
+    return len(set(cells)) == 1 and cells[0] != _VARIES
 
 
 def _shown(value: Any) -> str:
@@ -87,7 +109,8 @@ def reproduction(store: SweepStore) -> tuple[list[str], dict[str, str]]:
             files[source] = json.dumps(sweep_to_json(sweep), indent=2) + "\n"
         commands.append(f"epigrok sweep {shlex.quote(source)} --out {directory}")
     if not sweeps:
-        commands = ["mkdir again", "cp RUN/config.json again/", "epigrok run again"]
+        run = directory if (store.path / CONFIG).exists() else f"{directory}/RUN"
+        commands = ["mkdir again", f"cp {run}/{CONFIG} again/", "epigrok run again"]
     return [*commands, f"epigrok report {directory}"], files
 
 

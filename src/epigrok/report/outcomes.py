@@ -53,6 +53,7 @@ def outcomes(store: SweepStore, statuses: Sequence[RunStatus]) -> list[Outcome]:
     return [
         Outcome(status, times)
         for status in statuses
+        if status.config  # one that cannot be read belongs to no setting
         for times in times_of_id.get(status.run_id, [])
     ]
 

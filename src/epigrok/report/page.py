@@ -17,7 +17,13 @@ from epigrok.figures.catalogue import DrawnFigure, draw_all
 from epigrok.figures.output import csv_text, write_drawn
 from epigrok.files import make_writable_directory, write_file
 from epigrok.report.answer import QUESTION, RULES, answer
-from epigrok.report.origin import fixed_table, provenance_table, reproduction, varying_table
+from epigrok.report.origin import (
+    common_table,
+    preset_table,
+    provenance_table,
+    reproduction,
+    varying_table,
+)
 from epigrok.report.outcomes import ordered, outcomes, setting_fields
 from epigrok.report.tables import grokking_columns, grokking_table, run_columns, run_table
 from epigrok.report.wording import listed, printable
@@ -85,7 +91,8 @@ def _content(store: SweepStore, out: Path) -> dict[str, Any]:
         "grokking": grokking_table(found, fields),
         "runs": run_table(statuses),
         "varying": varying_table(statuses, told_apart),
-        "fixed": fixed_table(statuses),
+        "by_preset": preset_table(statuses),
+        "common": common_table(statuses),
         "provenance": provenance_table(store, run_directories(store.path)),
         "commands": commands,
         "needed_files": list(needed_files),
