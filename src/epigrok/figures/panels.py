@@ -52,6 +52,13 @@ def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
     )
 
 
+def label_nats(axes: Axes, quantity: str) -> None:
+    """An axis of a quantity in nats, from zero; small values share one power of ten."""
+    axes.set_ylabel(f"{quantity}\n(nats)")
+    axes.set_ylim(bottom=0.0)
+    axes.ticklabel_format(axis="y", scilimits=(-2, 3))
+
+
 def label_steps(axes: Axes) -> None:
     """An axis of training steps."""
     axes.set_xlabel("training step")

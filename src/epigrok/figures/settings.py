@@ -45,12 +45,12 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """Its name, and how many runs are behind it."""
+        """Its name, and how many runs are behind it, on a line each."""
         parts = [f"{field_label(name)} {value}" for name, value in self.fields.items()]
         runs = f"{self.num_runs} run{'s' if self.num_runs > 1 else ''}"
         if self.num_unfinished:
             runs += f", {self.num_unfinished} unfinished"
-        return "\n".join([f"{self.preset} ({runs})", *([", ".join(parts)] if parts else [])])
+        return "\n".join([self.preset, *parts, runs])
 
     @property
     def hardest_split(self) -> str:
@@ -67,10 +67,15 @@ def field_label(name: str) -> str:
     return _SHORT_NAMES.get(name, name.rpartition(".")[2].replace("_", " "))
 
 
-def run_configs(store: SweepStore) -> list[dict[str, Any]]:
-    """State and configuration of every run, under dotted names."""
+def configs_by_preset(store: SweepStore) -> dict[str, list[dict[str, Any]]]:
+    """Name, state and configuration, under dotted names, of the runs of each preset."""
     relation = store.sql("select * from runs order by run_id")
-    return [dict(zip(relation.columns, row)) for row in relation.fetchall()]
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in relation.fetchall():
+        config = dict(zip(relation.columns, row))
+        if config.get("preset"):  # a damaged configuration has none
+            found[config["preset"]].append(config)
+    return dict(sorted(found.items()))
 
 
 def distinguishing_fields(configs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -110,7 +115,7 @@ def shown_settings(store: SweepStore) -> list[Setting]:
 
 def choice_note(store: SweepStore, shown: Sequence[Setting]) -> str:
     """A sentence on what is left out, if anything is."""
-    number = len(_groups(run_configs(store)))
+    number = len(_groups(store))
     if number <= MAX_SETTINGS:
         return ""
     return (
@@ -139,7 +144,7 @@ def _settings(store: SweepStore) -> list[Setting]:
     for run_id, split, _, value, *_ in found.fetchall():
         scores[run_id][split] = max(value, scores[run_id].get(split, 0.0))
     settings = []
-    for (preset, fields), configs in _groups(run_configs(store)).items():
+    for (preset, fields), configs in _groups(store).items():
         evaluated = [config for config in configs if config["run_id"] in scores]
         if not evaluated:
             continue
@@ -161,18 +166,12 @@ def _settings(store: SweepStore) -> list[Setting]:
     return settings
 
 
-def _groups(
-    configs: Sequence[Mapping[str, Any]],
-) -> dict[tuple[str, tuple[tuple[str, Any], ...]], list[Mapping[str, Any]]]:
+def _groups(store: SweepStore) -> dict[tuple[str, tuple[tuple[str, Any], ...]], list[Any]]:
     """Runs by preset and by the fields that tell settings of the preset apart."""
-    by_preset: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for config in configs:
-        if config.get("preset"):  # a damaged configuration has none
-            by_preset[config["preset"]].append(config)
-    groups: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
-    for preset, members in sorted(by_preset.items()):
-        names = distinguishing_fields(members)
-        for config in sorted(members, key=lambda c: [repr(c[n]) for n in names]):
-            values = [v if not isinstance(v := config[n], list) else tuple(v) for n in names]
+    groups: dict[Any, list[Any]] = defaultdict(list)
+    for preset, configs in configs_by_preset(store).items():
+        names = distinguishing_fields(configs)
+        for config in configs:
+            values = [tuple(v) if isinstance(v := config[n], list) else v for n in names]
             groups[preset, tuple(zip(names, values))].append(config)
-    return groups
+    return dict(sorted(groups.items(), key=repr))

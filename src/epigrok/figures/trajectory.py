@@ -13,6 +13,7 @@ from epigrok.figures.drawn_figure import DrawnFigure, columns
 from epigrok.figures.events import Events, setting_events
 from epigrok.figures.panels import (
     add_legend,
+    label_nats,
     label_steps,
     setting_panels,
     split_handles,
@@ -42,8 +43,7 @@ def draw_trajectory(store: SweepStore) -> DrawnFigure:
             for axes, posterior in zip(column[1:], setting.posteriors):
                 rows += _draw_row(axes, setting, epistemic, posterior, "epistemic")
                 _mark_events(axes, [e for e in events.values() if e.posterior == posterior])
-                axes.set_ylabel(f"EU of {posterior}\n(nats)")
-                axes.set_ylim(bottom=0.0)
+                label_nats(axes, f"EU of {posterior}")
                 happened = events[setting.hardest_split, posterior]
                 sentences.append(f"{setting.preset}: {happened.sentence()}")
             for axes in column[1 + len(setting.posteriors) :]:
