@@ -52,14 +52,15 @@ def draw_calibration(store: SweepStore) -> DrawnFigure:
             lower.set(xlim=(-0.03, 1.03), xlabel="confidence", ylabel="share of\npredictions")
             lower.set_ylim(bottom=0.0)
             sentences.append(f"{setting.preset}: " + ", ".join(errors) + ".")
-        add_legend(figure, split_handles(settings))
+        add_legend(figure, split_handles(columns(rows)["split"]))
+    table = columns(rows)
     caption = (
         "Accuracy of predictions against their confidence, in 15 bins, at the last step, all "
         "answers of all runs of a setting pooled; the diagonal is perfect calibration. Expected "
-        f"calibration error: {' '.join(sentences)} {splits_sentence(settings)}"
+        f"calibration error: {' '.join(sentences)} {splits_sentence(table['split'])}"
         f"{choice_note(store, settings)}"
     )
-    return DrawnFigure("calibration", "Calibration", caption, figure, columns(rows))
+    return DrawnFigure("calibration", "Calibration", caption, figure, table)
 
 
 def _posterior(setting: Setting) -> str:

@@ -85,32 +85,39 @@ def _draw_sweep(store: SweepStore, axis: str) -> DrawnFigure:
                     label_nats(axes, f"{label} of {setting.posteriors[0]}")
             column[-1].set_xlabel(_AXIS_LABELS[axis])
             sentences.append(_sentence(setting, curves, axis))
-        add_legend(figure, [*split_handles(settings, but=["id_train"]), *_exact_handles(axis)])
+        add_legend(figure, [*split_handles(columns(rows)["split"]), *_exact_handles(axis)])
+    table = columns(rows)
     kind = name.removeprefix("context-")
     caption = (
         f"{_TITLE.format(kind)}; medians over runs, bands hold 95 % of them. {' '.join(sentences)} "
-        "Thin lines are exact Bayesian predictors, what no model can beat on average: one that "
-        "knows the training tasks on id splits, one that considers all tasks on ood splits; their "
-        "entropy is the floor of AU, and their EU is zero. "
-        f"{splits_sentence(settings, but=['id_train'])}{choice_note(store, settings)}"
+        "Thin lines are exact Bayesian predictors, which no model can beat on average: one that "
+        "knows the training tasks on id splits, one that considers all tasks on ood splits. They "
+        "have no EU; a model with less AU than theirs is too sure of itself. "
+        f"{splits_sentence(table['split'])}{choice_note(store, settings)}"
     )
-    return DrawnFigure(name, _TITLE.format(kind), caption, figure, columns(rows))
+    return DrawnFigure(name, _TITLE.format(kind), caption, figure, table)
 
 
 def _read(setting: Setting, axis: str, metric: str) -> Curves:
     """Curves of the newest evaluated step; context lengths are known from training, too."""
     store, table = setting.store, f"{axis}_sweep"
+    if metric not in store.columns(table):
+        return _read_positions(store, metric) if axis == "context_length" else {}
     (newest,) = store.sql(f"select max(step) from {table}").fetchall()[0]
-    if newest is not None:
-        found = store.median_and_band(metric, [axis], step=newest, table=table)
-        return curves_along(axis, found.fetchnumpy())
-    if axis != "context_length":
-        return {}
+    found = store.median_and_band(metric, [axis], step=newest, table=table)
+    return curves_along(axis, found.fetchnumpy())
+
+
+def _read_positions(store: SweepStore, metric: str) -> Curves:
+    """Curves against context length from the evaluations of training."""
     curves: Curves = {}
+    if metric not in store.columns("positions"):
+        return curves
     # Exact predictors are evaluated at step 0 only, and each is looked up at its own last step.
     for posterior in (None, *ORACLES):
-        found = store.median_and_band(metric, ["posterior", axis], posterior=posterior)
-        curves |= curves_along(axis, found.fetchnumpy())
+        by = ["posterior", "context_length"]
+        found = store.median_and_band(metric, by, posterior=posterior)
+        curves |= curves_along("context_length", found.fetchnumpy())
     return curves
 
 

@@ -13,11 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from epigrok.config.task import TASKS_PER_BASE_TASK
 from epigrok.errors import UserError
 from epigrok.experiments.store import SweepStore
 from epigrok.figures.drawn_figure import DrawnFigure, columns
-from epigrok.figures.panels import SPLIT_MEANINGS
+from epigrok.figures.panels import splits_sentence
 from epigrok.figures.settings import (
     MAX_SETTINGS,
     SPLITS,
@@ -25,10 +24,10 @@ from epigrok.figures.settings import (
     distinguishing_fields,
     field_label,
     shown_posteriors,
+    value_label,
 )
 from epigrok.figures.style import TEXT_WIDTH, publication_style
 
-_TASK_FIELDS = ("task.num_base_tasks", "task.num_train_tasks")
 _FRACTION = "task.train_fraction"
 _COLOURS = "cividis"
 """Told apart by every common kind of colour vision, and its lightness grows with the value."""
@@ -49,11 +48,8 @@ class Grid:
 
     def axis(self, which: int) -> tuple[str, list[str]]:
         """Label and ticks of one direction."""
-        field, values = self.fields[which], self.values[which]
-        if field == "task.num_base_tasks":
-            return "training tasks T", [str(TASKS_PER_BASE_TASK * value) for value in values]
-        label = "training tasks T" if field in _TASK_FIELDS else field_label(field)
-        return label, [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+        field = self.fields[which]
+        return field_label(field), [value_label(field, value) for value in self.values[which]]
 
 
 @dataclass(frozen=True)
@@ -95,7 +91,7 @@ def _draw_maps(
     splits = [split for split in SPLITS if split in found]
     if not splits:
         raise UserError(f"no run of the grid in {store.path} has been evaluated yet")
-    panel_rows = [(grid, quantity) for grid in grids for quantity in quantities]
+    panel_rows = [(grid, quantity) for quantity in quantities for grid in grids]
     rows: list[dict[str, Any]] = []
     with publication_style():
         height = 0.7 + len(panel_rows) * (0.45 + 0.21 * max(len(g.values[0]) for g in grids))
@@ -108,7 +104,7 @@ def _draw_maps(
                 grid = panel_rows[k][0]
                 for axes, split in zip(panels[k], splits):
                     cells = maps[grid.preset, quantity].get(split, {})
-                    mesh = _draw_map(axes, grid, cells, norm)
+                    mesh = _draw_map(axes, grid, cells, norm, quantity)
                     rows += _table_rows(grid, cells, {"quantity": quantity, "split": split})
                 panels[k][0].set_ylabel(f"{grid.preset}\n{grid.axis(0)[0]}")
             bar = figure.colorbar(mesh, ax=panels[used, :].ravel().tolist(), aspect=12 * len(used))
@@ -119,9 +115,8 @@ def _draw_maps(
         f"{title}: median over seeds at the last evaluation, last answer ({shown}). "
         + " ".join(_extremes(maps[grid.preset, q], grid, q) for grid, q in panel_rows)
         + " Hatched cells are missing: no run there has been evaluated. "
-        + f"Cells with {_UNFINISHED} hold runs that are not finished. Splits: "
-        + "; ".join(f"{split}, {SPLIT_MEANINGS[split]}" for split in splits)
-        + "."
+        + f"Cells with {_UNFINISHED} hold runs that are not finished. "
+        + splits_sentence(splits)
     )
     return DrawnFigure(name, title, caption, figure, columns(rows))
 
@@ -169,7 +164,9 @@ def _norm(quantity: str, maps: Sequence[Mapping[str, Mapping[Any, Cell]]]) -> No
     return Normalize(0.0, max(values, default=0.0) or 1.0)
 
 
-def _draw_map(axes: Axes, grid: Grid, cells: Mapping[Any, Cell], norm: Normalize) -> QuadMesh:
+def _draw_map(
+    axes: Axes, grid: Grid, cells: Mapping[Any, Cell], norm: Normalize, quantity: str
+) -> QuadMesh:
     downs, acrosses = grid.values
     values = np.array([[cells.get((d, a), _NO_RUN).median for a in acrosses] for d in downs])
     # What has no value lets the hatching behind it show.
@@ -181,7 +178,7 @@ def _draw_map(axes: Axes, grid: Grid, cells: Mapping[Any, Cell], norm: Normalize
                 continue
             mark = _UNFINISHED if grid.num_unfinished.get((down, across)) else ""
             axes.text(
-                m + 0.5, k + 0.5, _number(values[k, m]) + mark, ha="center", va="center",
+                m + 0.5, k + 0.5, _number(values[k, m], quantity) + mark, ha="center", va="center",
                 fontsize=5.5, color="white" if norm(values[k, m]) < 0.55 else "black",
             )  # fmt: skip
     axes.set_xticks(np.arange(len(acrosses)) + 0.5, grid.axis(1)[1])
@@ -191,8 +188,11 @@ def _draw_map(axes: Axes, grid: Grid, cells: Mapping[Any, Cell], norm: Normalize
     return mesh
 
 
-def _number(value: float) -> str:
-    return f"{value:.2f}" if value >= 0.01 or value == 0.0 else f"{value:.0e}".replace("e-0", "e-")
+def _number(value: float, quantity: str) -> str:
+    """Two decimals; uncertainties can be small by orders of magnitude, and then say so."""
+    if quantity == "accuracy" or value >= 0.01 or value == 0.0:
+        return f"{value:.2f}"
+    return f"{value:.0e}".replace("e-0", "e-")
 
 
 def _label_panels(
@@ -241,6 +241,6 @@ def _extremes(maps: Mapping[str, Mapping[Any, Cell]], grid: Grid, quantity: str)
     values = [cell.median for cell in maps[split].values()]
     number = len(grid.values[0]) * len(grid.values[1])
     return (
-        f"{grid.preset}, {split}: {quantity} from {_number(min(values))} to {_number(max(values))} "
-        f"({len(values)} of {number} cells)."
+        f"{grid.preset}, {split}: {quantity} from {_number(min(values), quantity)} to "
+        f"{_number(max(values), quantity)} ({len(values)} of {number} cells)."
     )

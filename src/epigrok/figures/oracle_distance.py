@@ -20,8 +20,8 @@ from epigrok.figures.settings import choice_note, shown_settings
 from epigrok.figures.style import BLACK, ORANGE, PURPLE, publication_style
 
 _DISTANCES: dict[str, dict[str, Any]] = {
-    "kl_memorising": {"color": PURPLE, "linestyle": (0, (4, 1.5)), "label": "to the memoriser"},
-    "kl_generalising": {"color": ORANGE, "linestyle": "-", "label": "to the generaliser"},
+    "kl_memorising": {"color": PURPLE, "linestyle": (0, (4, 1.5)), "label": "KL to the memoriser"},
+    "kl_generalising": {"color": ORANGE, "linestyle": "-", "label": "KL to the generaliser"},
 }
 _POSITION = "relative_position"
 
@@ -65,14 +65,15 @@ def draw_oracle_distance(store: SweepStore) -> DrawnFigure:
                     f"{setting.preset} on {split}: relative position from {values.max():+.2f} at "
                     f"most to {values[-1]:+.2f} at the end."
                 )
+        drawn = {row["split"] for row in rows}
         handles = [Line2D([], [], **look) for look in _DISTANCES.values()]
-        add_legend(figure, [*handles, *split_handles(settings)])
+        add_legend(figure, [*handles, *split_handles(drawn)])
     caption = (
         "Distance of the model's predictions (all answers) from the exact Bayesian predictors, one "
         "that knows only the training tasks (memoriser) and one that considers all tasks "
         "(generaliser), and the model's relative position between them; no labels are used. "
         f"Medians over runs, bands hold 95 % of them. {' '.join(sentences)} "
-        f"{splits_sentence(settings)}{choice_note(store, settings)}"
+        f"{splits_sentence(drawn)}{choice_note(store, settings)}"
     )
     title = "From the memorising to the generalising exact predictor"
     return DrawnFigure("oracle-distance", title, caption, figure, columns(rows))

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from epigrok.config import parse_posterior
+from epigrok.config.task import TASKS_PER_BASE_TASK
 from epigrok.errors import UserError
 from epigrok.experiments.status import varying_fields
 from epigrok.experiments.store import SweepStore
@@ -18,9 +19,9 @@ SPLITS = ("id_train", "id_val", "ood_train", "ood_val")
 _SEEDS = ("run_seed", "task_seed")
 _INFERRED = ("ivon", "laplace", "laplace-exact")
 _CONTROLS = ("weight-noise", "ivon-isotropic")
-_SHORT_NAMES = {
-    "task.num_base_tasks": "base tasks",
-    "task.num_train_tasks": "training tasks",
+_FIELD_LABELS = {
+    "task.num_base_tasks": "training tasks T",
+    "task.num_train_tasks": "training tasks T",
     "task.train_fraction": "training fraction",
     "optim.lr": "learning rate",
 }
@@ -46,7 +47,7 @@ class Setting:
     @property
     def label(self) -> str:
         """Its name, and how many runs are behind it, on a line each."""
-        parts = [f"{field_label(name)} {value}" for name, value in self.fields.items()]
+        parts = [f"{field_label(n)} = {value_label(n, v)}" for n, v in self.fields.items()]
         runs = f"{self.num_runs} run{'s' if self.num_runs > 1 else ''}"
         if self.num_unfinished:
             runs += f", {self.num_unfinished} unfinished"
@@ -64,7 +65,14 @@ class Setting:
 
 def field_label(name: str) -> str:
     """A field of the configuration in words."""
-    return _SHORT_NAMES.get(name, name.rpartition(".")[2].replace("_", " "))
+    return _FIELD_LABELS.get(name, name.rpartition(".")[2].replace("_", " "))
+
+
+def value_label(name: str, value: Any) -> str:
+    """The value of a field under its label: training tasks are counted, not their bases."""
+    if name == "task.num_base_tasks":
+        value *= TASKS_PER_BASE_TASK
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def configs_by_preset(store: SweepStore) -> dict[str, list[dict[str, Any]]]:

@@ -12,7 +12,7 @@ from epigrok.experiments.store import SweepStore
 from epigrok.figures.curves import training_curves
 from epigrok.figures.drawn_figure import DrawnFigure, columns
 from epigrok.figures.events import setting_events
-from epigrok.figures.panels import label_steps
+from epigrok.figures.panels import label_steps, label_thousands
 from epigrok.figures.settings import Setting
 from epigrok.figures.style import (
     BLUE,
@@ -29,12 +29,8 @@ from epigrok.theory.summary import TRANSITION_LAMBDA, summary_table
 
 _TRAINING: dict[str, Any] = {"color": GREY, "linestyle": (0, (1, 1)), "label": "training accuracy"}
 _HELD_OUT: dict[str, Any] = {"color": BLUE, "linestyle": "-", "label": "held-out accuracy"}
-_EPISTEMIC: dict[str, Any] = {"color": VERMILION, "linestyle": (0, (4, 1.5)), "label": "EU / peak"}
-_CONTROL: dict[str, Any] = {
-    "color": ORANGE,
-    "linestyle": (0, (5, 1, 1, 1)),
-    "label": "EU / peak, control",
-}
+_EPISTEMIC: dict[str, Any] = {"color": VERMILION, "linestyle": (0, (4, 1.5))}
+_CONTROL: dict[str, Any] = {"color": ORANGE, "linestyle": (0, (5, 1, 1, 1))}
 
 
 def draw_teaser(store: SweepStore) -> DrawnFigure:
@@ -46,8 +42,9 @@ def draw_teaser(store: SweepStore) -> DrawnFigure:
         left, right = figure.subplots(1, 2, sharey=True)
         rows = [*_draw_network(left, setting), *_draw_theory(right)]
         left.set(ylabel="accuracy, EU / peak", ylim=(-0.03, 1.1), yticks=np.linspace(0, 1, 6))
-        looks = [_TRAINING, _HELD_OUT, _EPISTEMIC]
-        looks += [_CONTROL] if len(setting.posteriors) > 1 else []
+        looks = [_TRAINING, _HELD_OUT]
+        for name, look in zip(setting.posteriors, (_EPISTEMIC, _CONTROL)):
+            looks.append({**look, "label": f"EU / peak, {name}"})
         figure.legend(
             handles=[Line2D([], [], **look) for look in looks], loc="outside lower center", ncols=2
         )
@@ -112,5 +109,6 @@ def _draw_theory(axes: Axes) -> list[dict[str, Any]]:
             )
     end = theory_rows(table, quantity="s_grok", side="gen")["value"][0]
     axes.set(xlim=(0.0, 1.8 * end), xlabel=r"time $s = 2nt/\sigma^2$")
+    label_thousands(axes)
     axes.set_title("theory", fontsize=7, fontweight="bold")
     return rows

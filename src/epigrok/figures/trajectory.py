@@ -50,15 +50,16 @@ def draw_trajectory(store: SweepStore) -> DrawnFigure:
                 axes.set_axis_off()
             label_steps(column[len(setting.posteriors)])
             column[len(setting.posteriors)].tick_params(labelbottom=True)
-        add_legend(figure, [*split_handles(settings), *_event_handles()])
+        add_legend(figure, [*split_handles(columns(rows)["split"]), *_event_handles()])
+    table = columns(rows)
     caption = (
         "Accuracy of the last answer and its epistemic uncertainty (EU) over training; medians "
         "over runs, bands hold 95 % of them. " + " ".join(sentences) + " "
         "The second row of EU, where there is one, is a control: noise on all weights that knows "
-        f"nothing of the data. {splits_sentence(settings)}{choice_note(store, settings)}"
+        f"nothing of the data. {splits_sentence(table['split'])}{choice_note(store, settings)}"
     )
     title = "Accuracy and epistemic uncertainty over training"
-    return DrawnFigure("trajectory", title, caption, figure, columns(rows))
+    return DrawnFigure("trajectory", title, caption, figure, table)
 
 
 def settings_with_uncertainty(store: SweepStore) -> list[Setting]:
