@@ -32,8 +32,12 @@ _LABELS = {"accuracy": "accuracy", "epistemic": "EU", "aleatoric": "AU"}
 _FLOOR: dict[str, Any] = {"linestyle": (0, (1, 2)), "linewidth": 1.0}
 _BELIEVER: dict[str, Any] = {"linestyle": (0, (6, 2, 1, 2)), "linewidth": 0.7}
 _AXIS_LABELS = {
-    "context_length": "context length\n(examples, query included)",
-    "context_noise": "context noise\n(share of answers replaced)",
+    "context_length": "context length k (examples)",
+    "context_noise": "context noise ρ",
+}
+_MEANINGS = {
+    "context_length": "The context length counts the query as one of its examples.",
+    "context_noise": "The context noise is the probability that a context answer is replaced.",
 }
 _TITLE = "Accuracy and uncertainty against the {} of the context"
 
@@ -55,20 +59,16 @@ def floor_of(split: str) -> str:
 
 
 def _draw_sweep(store: SweepStore, axis: str) -> DrawnFigure:
-    read = {
-        id(setting): (setting, {metric: _read(setting, axis, metric) for metric in _LABELS})
+    read = [
+        (setting, {metric: _read(setting, axis, metric) for metric in _LABELS})
         for setting in settings_with_uncertainty(store)
-    }
-    # The classic family has no context, hence one length: nothing to draw against.
-    usable = [
-        (setting, curves)
-        for setting, curves in read.values()
-        if any(len(curve.x) > 1 for curve in curves["accuracy"].values())
+        if setting.num_examples > 1
     ]
+    usable = [(setting, curves) for setting, curves in read if curves["accuracy"]]
     name = axis.replace("_", "-")
     if not usable:
         raise UserError(
-            f"no run in {store.path} has results for several values of {axis}; "
+            f"no run in {store.path} has results along the {name.replace('-', ' ')}; "
             f"`epigrok evaluate RUN --sweep {name}` makes them for an in-context run"
         )
     settings = [setting for setting, _ in usable]
@@ -90,9 +90,9 @@ def _draw_sweep(store: SweepStore, axis: str) -> DrawnFigure:
     kind = name.removeprefix("context-")
     caption = (
         f"{_TITLE.format(kind)}; medians over runs, bands hold 95 % of them. {' '.join(sentences)} "
-        "Thin lines are exact Bayesian predictors, which no model can beat on average: one that "
-        "knows the training tasks on id splits, one that considers all tasks on ood splits. They "
-        "have no EU; a model with less AU than theirs is too sure of itself. "
+        f"{_MEANINGS[axis]} Thin lines are exact Bayesian predictors, which no model can beat on "
+        "average: one that knows the training tasks on id splits, one that considers all tasks on "
+        "ood splits. They have no EU; a model with less AU than theirs is too sure of itself. "
         f"{splits_sentence(table['split'])}{choice_note(store, settings)}"
     )
     return DrawnFigure(name, _TITLE.format(kind), caption, figure, table)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, StrMethodFormatter
 
 from epigrok.errors import UserError
 from epigrok.experiments.store import SweepStore
@@ -55,6 +56,9 @@ def draw_oracle_distance(store: SweepStore) -> DrawnFigure:
                 draw_curve(lower, curve, split_look(each, len(curve.x)))
                 rows += curve.rows("step", {**keys, "quantity": _POSITION, "split": each})
             upper.set(yscale="log", ylabel=f"symmetric KL\non {split} (nats)")
+            upper.yaxis.set_minor_locator(LogLocator(subs=(3,)))
+            for set_formatter in (upper.yaxis.set_major_formatter, upper.yaxis.set_minor_formatter):
+                set_formatter(StrMethodFormatter("{x:g}"))
             lower.set(ylim=(-1.15, 1.15), yticks=(-1, 0, 1), ylabel="relative position")
             lower.set_yticklabels(["-1\ngeneraliser", "0", "memoriser\n+1"], fontsize=6)
             lower.axhline(0.0, color=BLACK, linewidth=0.6, linestyle=":")

@@ -37,6 +37,8 @@ class Setting:
     splits: tuple[str, ...]
     posteriors: tuple[str, ...]
     """Those with epistemic uncertainty: the inferred one first, then the control for it."""
+    num_examples: int
+    """Longest context, the query included; 1 where there is none."""
     num_runs: int
     num_unfinished: int
     accuracy: float
@@ -165,6 +167,7 @@ def _settings(store: SweepStore) -> list[Setting]:
                 fields=dict(fields),
                 splits=splits,
                 posteriors=shown_posteriors(evaluated[0]["evaluation.posteriors"]),
+                num_examples=evaluated[0].get("task.num_examples") or 1,
                 num_runs=len(evaluated),
                 num_unfinished=sum(config["state"] != "done" for config in evaluated),
                 accuracy=median(hardest),
