@@ -39,7 +39,7 @@ class Events:
         )
         if self.generalised_step is None or self.share_when_generalised is None:
             return text + (
-                f"ends at {self.final_share:.2g} of it; accuracy does not stay above "
+                f"ends at {100 * self.final_share:.3g} % of it; accuracy does not stay above "
                 f"{ACCURACY_THRESHOLD:g}."
             )
         runs = (
@@ -47,9 +47,9 @@ class Events:
             f" after the peak in {self.num_led} of them"
         )  # fmt: skip
         return text + (
-            f"is at {100 * self.share_when_generalised:.2g} % of it when accuracy passes "
+            f"is at {100 * self.share_when_generalised:.3g} % of it when accuracy passes "
             f"{ACCURACY_THRESHOLD:g} (step {self.generalised_step:,.0f}{runs}); it ends at "
-            f"{100 * self.final_share:.2g} %."
+            f"{100 * self.final_share:.3g} %."
         )
 
 

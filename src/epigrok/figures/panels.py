@@ -1,6 +1,6 @@
 """Panels in columns, one per setting, with one legend for all."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from epigrok.figures.settings import SPLITS, Setting
 from epigrok.figures.style import COLUMN_WIDTH, SPLIT_LOOKS, TEXT_WIDTH
 
-SPLIT_MEANINGS = {
+_SPLIT_MEANINGS = {
     "id_train": "what was trained on",
     "id_val": "held-out inputs of training tasks",
     "ood_train": "unseen tasks on training inputs",
@@ -38,10 +38,9 @@ def split_look(split: str, num_points: int) -> dict[str, Any]:
     return {**SPLIT_LOOKS[split], "markevery": max(1, num_points // 8)}
 
 
-def split_handles(settings: Sequence[Setting], but: Sequence[str] = ()) -> list[Artist]:
-    """Legend entries of the splits that occur."""
-    found = {split for setting in settings for split in setting.splits} - set(but)
-    return [Line2D([], [], label=split, **SPLIT_LOOKS[split]) for split in SPLITS if split in found]
+def split_handles(drawn: Collection[str]) -> list[Artist]:
+    """Legend entries of the splits that were drawn."""
+    return [Line2D([], [], label=split, **SPLIT_LOOKS[split]) for split in SPLITS if split in drawn]
 
 
 def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
@@ -52,15 +51,26 @@ def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
     )
 
 
+def label_nats(axes: Axes, quantity: str) -> None:
+    """An axis of a quantity in nats, from zero; small values share one power of ten."""
+    axes.set_ylabel(f"{quantity}\n(nats)")
+    axes.set_ylim(0.0, 1.08 * max(axes.dataLim.y1, 1e-12))
+    axes.ticklabel_format(axis="y", scilimits=(-2, 3))
+
+
 def label_steps(axes: Axes) -> None:
     """An axis of training steps."""
     axes.set_xlabel("training step")
-    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    label_thousands(axes)
+
+
+def label_thousands(axes: Axes) -> None:
+    """Few and round ticks of large whole numbers across."""
+    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
-def splits_sentence(settings: Sequence[Setting], but: Sequence[str] = ()) -> str:
-    """What the splits that occur are."""
-    found = {split for setting in settings for split in setting.splits} - set(but)
-    meanings = [f"{split}, {SPLIT_MEANINGS[split]}" for split in SPLITS if split in found]
+def splits_sentence(drawn: Collection[str]) -> str:
+    """What the splits that were drawn are."""
+    meanings = [f"{split}, {_SPLIT_MEANINGS[split]}" for split in SPLITS if split in drawn]
     return "Splits: " + "; ".join(meanings) + "."

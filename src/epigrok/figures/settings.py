@@ -7,9 +7,11 @@ from statistics import median
 from typing import Any
 
 from epigrok.config import parse_posterior
+from epigrok.config.task import TASKS_PER_BASE_TASK
 from epigrok.errors import UserError
 from epigrok.experiments.status import varying_fields
 from epigrok.experiments.store import SweepStore
+from epigrok.figures.style import literal
 
 MAX_SETTINGS = 4
 """Columns of panels that a page has room for."""
@@ -18,9 +20,9 @@ SPLITS = ("id_train", "id_val", "ood_train", "ood_val")
 _SEEDS = ("run_seed", "task_seed")
 _INFERRED = ("ivon", "laplace", "laplace-exact")
 _CONTROLS = ("weight-noise", "ivon-isotropic")
-_SHORT_NAMES = {
-    "task.num_base_tasks": "base tasks",
-    "task.num_train_tasks": "training tasks",
+_FIELD_LABELS = {
+    "task.num_base_tasks": "training tasks T",
+    "task.num_train_tasks": "training tasks T",
     "task.train_fraction": "training fraction",
     "optim.lr": "learning rate",
 }
@@ -36,6 +38,8 @@ class Setting:
     splits: tuple[str, ...]
     posteriors: tuple[str, ...]
     """Those with epistemic uncertainty: the inferred one first, then the control for it."""
+    num_examples: int
+    """Longest context, the query included; 1 where there is none."""
     num_runs: int
     num_unfinished: int
     accuracy: float
@@ -45,14 +49,12 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """Its name, and how many runs are behind it."""
-        parts = [f"{field_label(name)} {value}" for name, value in self.fields.items()]
+        """Its name, and how many runs are behind it, on a line each."""
+        parts = [f"{field_label(n)} = {value_label(n, v)}" for n, v in self.fields.items()]
         runs = f"{self.num_runs} run{'s' if self.num_runs > 1 else ''}"
         if self.num_unfinished:
             runs += f", {self.num_unfinished} unfinished"
-        lines = [f"{self.preset} ({runs})", *([", ".join(parts)] if parts else [])]
-        # A label that somebody chose is no formula.
-        return "\n".join(lines).replace("$", r"\$")
+        return literal("\n".join([self.preset, *parts, runs]))
 
     @property
     def hardest_split(self) -> str:
@@ -66,13 +68,25 @@ class Setting:
 
 def field_label(name: str) -> str:
     """A field of the configuration in words."""
-    return _SHORT_NAMES.get(name, name.rpartition(".")[2].replace("_", " "))
+    return _FIELD_LABELS.get(name, name.rpartition(".")[2].replace("_", " "))
 
 
-def run_configs(store: SweepStore) -> list[dict[str, Any]]:
-    """State and configuration of every run, under dotted names."""
+def value_label(name: str, value: Any) -> str:
+    """The value of a field under its label: training tasks are counted, not their bases."""
+    if name == "task.num_base_tasks":
+        value *= TASKS_PER_BASE_TASK
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def configs_by_preset(store: SweepStore) -> dict[str, list[dict[str, Any]]]:
+    """Name, state and configuration, under dotted names, of the runs of each preset."""
     relation = store.sql("select * from runs order by run_id")
-    return [dict(zip(relation.columns, row)) for row in relation.fetchall()]
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in relation.fetchall():
+        config = dict(zip(relation.columns, row))
+        if config.get("preset"):  # a damaged configuration has none
+            found[config["preset"]].append(config)
+    return dict(sorted(found.items()))
 
 
 def distinguishing_fields(configs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -112,7 +126,7 @@ def shown_settings(store: SweepStore) -> list[Setting]:
 
 def choice_note(store: SweepStore, shown: Sequence[Setting]) -> str:
     """A sentence on what is left out, if anything is."""
-    number = len(_groups(run_configs(store)))
+    number = len(_groups(store))
     if number <= MAX_SETTINGS:
         return ""
     return (
@@ -141,7 +155,7 @@ def _settings(store: SweepStore) -> list[Setting]:
     for run_id, split, _, value, *_ in found.fetchall():
         scores[run_id][split] = max(value, scores[run_id].get(split, 0.0))
     settings = []
-    for (preset, fields), configs in _groups(run_configs(store)).items():
+    for (preset, fields), configs in _groups(store).items():
         evaluated = [config for config in configs if config["run_id"] in scores]
         if not evaluated:
             continue
@@ -154,6 +168,7 @@ def _settings(store: SweepStore) -> list[Setting]:
                 fields=dict(fields),
                 splits=splits,
                 posteriors=shown_posteriors(evaluated[0]["evaluation.posteriors"]),
+                num_examples=evaluated[0].get("task.num_examples") or 1,
                 num_runs=len(evaluated),
                 num_unfinished=sum(config["state"] != "done" for config in evaluated),
                 accuracy=median(hardest),
@@ -163,18 +178,12 @@ def _settings(store: SweepStore) -> list[Setting]:
     return settings
 
 
-def _groups(
-    configs: Sequence[Mapping[str, Any]],
-) -> dict[tuple[str, tuple[tuple[str, Any], ...]], list[Mapping[str, Any]]]:
+def _groups(store: SweepStore) -> dict[tuple[str, tuple[tuple[str, Any], ...]], list[Any]]:
     """Runs by preset and by the fields that tell settings of the preset apart."""
-    by_preset: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for config in configs:
-        if config.get("preset"):  # a damaged configuration has none
-            by_preset[config["preset"]].append(config)
-    groups: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
-    for preset, members in sorted(by_preset.items()):
-        names = distinguishing_fields(members)
-        for config in sorted(members, key=lambda c: [repr(c[n]) for n in names]):
-            values = [v if not isinstance(v := config[n], list) else tuple(v) for n in names]
+    groups: dict[Any, list[Any]] = defaultdict(list)
+    for preset, configs in configs_by_preset(store).items():
+        names = distinguishing_fields(configs)
+        for config in configs:
+            values = [tuple(v) if isinstance(v := config[n], list) else v for n in names]
             groups[preset, tuple(zip(names, values))].append(config)
-    return groups
+    return dict(sorted(groups.items(), key=repr))

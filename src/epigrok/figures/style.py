@@ -80,6 +80,11 @@ def captioned_figure(height: float, caption: str) -> Figure:
     return figure
 
 
+def literal(text: str) -> str:
+    """A name that somebody chose, in which dollar signs begin no formula."""
+    return text.replace("$", r"\$")
+
+
 def label_panel(axes: Axes, letter: str, title: str) -> None:
     """Head a panel with its letter and what it shows."""
     axes.set_title(f"({letter}) {title}", loc="left", fontweight="bold")

@@ -13,6 +13,7 @@ from epigrok.figures.drawn_figure import DrawnFigure, columns
 from epigrok.figures.events import Events, setting_events
 from epigrok.figures.panels import (
     add_legend,
+    label_nats,
     label_steps,
     setting_panels,
     split_handles,
@@ -42,23 +43,23 @@ def draw_trajectory(store: SweepStore) -> DrawnFigure:
             for axes, posterior in zip(column[1:], setting.posteriors):
                 rows += _draw_row(axes, setting, epistemic, posterior, "epistemic")
                 _mark_events(axes, [e for e in events.values() if e.posterior == posterior])
-                axes.set_ylabel(f"EU of {posterior}\n(nats)")
-                axes.set_ylim(bottom=0.0)
+                label_nats(axes, f"EU of {posterior}")
                 happened = events[setting.hardest_split, posterior]
                 sentences.append(f"{setting.preset}: {happened.sentence()}")
             for axes in column[1 + len(setting.posteriors) :]:
                 axes.set_axis_off()
             label_steps(column[len(setting.posteriors)])
             column[len(setting.posteriors)].tick_params(labelbottom=True)
-        add_legend(figure, [*split_handles(settings), *_event_handles()])
+        add_legend(figure, [*split_handles(columns(rows)["split"]), *_event_handles()])
+    table = columns(rows)
     caption = (
         "Accuracy of the last answer and its epistemic uncertainty (EU) over training; medians "
         "over runs, bands hold 95 % of them. " + " ".join(sentences) + " "
         "The second row of EU, where there is one, is a control: noise on all weights that knows "
-        f"nothing of the data. {splits_sentence(settings)}{choice_note(store, settings)}"
+        f"nothing of the data. {splits_sentence(table['split'])}{choice_note(store, settings)}"
     )
     title = "Accuracy and epistemic uncertainty over training"
-    return DrawnFigure("trajectory", title, caption, figure, columns(rows))
+    return DrawnFigure("trajectory", title, caption, figure, table)
 
 
 def settings_with_uncertainty(store: SweepStore) -> list[Setting]:
