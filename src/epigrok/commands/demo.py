@@ -20,8 +20,6 @@ ABOUT = {
     "icl-tiny": "in-context z = a·x mod 31: a transformer infers the hidden a from examples",
 }
 SHOWN_POSTERIOR = "weight-noise:0.1"
-NUM_NOISE_SAMPLES = 4
-"""Weight samples under context noise: few, because there are many levels of it."""
 SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -89,9 +87,11 @@ def _corrupt_context(path: Path) -> None:
     from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
     from epigrok.experiments.run import open_run
 
-    posteriors = ("point", SHOWN_POSTERIOR)
-    options = EvaluateOptions(posteriors=posteriors, num_samples=NUM_NOISE_SAMPLES, device="cpu")
-    evaluate_run(open_run(path), options, "context-noise")
+    run = open_run(path)
+    # Only the posterior whose samples cost least, as there are many levels of noise.
+    num_samples = run.config.evaluation.num_samples
+    options = EvaluateOptions(posteriors=("laplace",), num_samples=num_samples, device="cpu")
+    evaluate_run(run, options, "context-noise")
 
 
 def _tell(path: Path) -> None:

@@ -64,7 +64,11 @@ def _draw_sweep(store: SweepStore, axis: str) -> DrawnFigure:
         for setting in settings_with_uncertainty(store)
         if setting.num_examples > 1
     ]
-    usable = [(setting, curves) for setting, curves in read if curves["accuracy"]]
+    usable = [
+        (setting, curves)
+        for setting, curves in read
+        if (setting.hardest_split, setting.posteriors[0]) in curves["accuracy"]
+    ]
     name = axis.replace("_", "-")
     if not usable:
         raise UserError(

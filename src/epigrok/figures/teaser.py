@@ -20,6 +20,7 @@ from epigrok.figures.style import (
     GREY,
     ORANGE,
     VERMILION,
+    literal,
     publication_style,
 )
 from epigrok.figures.theory import rows as theory_rows
@@ -88,7 +89,7 @@ def _draw_network(axes: Axes, setting: Setting) -> list[dict[str, Any]]:
         for x, value in zip(curve.x.tolist(), (curve.median / scale).tolist()):
             rows.append({**keys, "posterior": posterior, "x": x, "value": value})
     label_steps(axes)
-    axes.set_title(setting.preset, fontsize=7, fontweight="bold")
+    axes.set_title(literal(setting.preset), fontsize=7, fontweight="bold")
     return rows
 
 
