@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: test test-slow test-slurm test-ray lint types demo clean
+.PHONY: test test-slow test-slurm test-ray test-browser lint types demo clean
 
 $(STAMP): pyproject.toml constraints.txt tests/oracles.txt
 	$(PYTHON) -m venv $(VENV)
@@ -14,7 +14,7 @@ $(STAMP): pyproject.toml constraints.txt tests/oracles.txt
 	touch $@
 
 test: $(STAMP) lint types  ## lint, types and the default test suite
-	$(BIN)/pytest -m 'not slow and not gpu and not slurm and not ray'
+	$(BIN)/pytest -m 'not slow and not gpu and not slurm and not ray and not browser'
 
 demo: $(STAMP)  ## two models grok on a CPU, in under three minutes
 	$(BIN)/epigrok demo --out demo
@@ -30,6 +30,12 @@ test-slurm: $(STAMP)  ## sweeps on a real SLURM, installed and started here; say
 test-ray: $(STAMP)  ## sweeps on a real Ray, installed and started here; says so where it cannot
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[ray]' || echo 'Ray cannot be installed here'
 	$(BIN)/pytest -m ray -rs tests/cluster
+
+test-browser: $(STAMP)  ## the report in a headless Chromium, installed here; says so where it cannot
+	command -v chromium >/dev/null || \
+	    { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
+	    echo 'Chromium cannot be installed here'
+	$(BIN)/pytest -m browser -rs tests/report
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

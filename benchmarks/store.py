@@ -1,4 +1,4 @@
-"""Speed of status and query on a finished sweep of the paper's size.
+"""Speed of status, query, figures and report on a finished sweep of the paper's size.
 
 `python benchmarks/store.py [DIRECTORY]` writes 240 run directories (200 evaluations x 3 splits x
 3 posteriors x 32 context lengths, random numbers, so the worst case for compression) and prints one
@@ -67,9 +67,31 @@ def write_run(run: RunDirectory, seed: int) -> None:
         connection.register("positions", table)
         path = str(run.path / PARQUET).replace("'", "''")
         connection.execute(f"copy positions to '{path}' (format parquet, compression zstd)")
+    write_extras(run, config.num_steps, posteriors, generator)
     scores = {"accuracy_final": {"id_val": 0.9}, "epistemic_final": {"id_val": 0.1}}
     run.write_status(state="done", step=config.num_steps, updated=time.time(), **scores)
     run.mark_done()
+
+
+def write_extras(
+    run: RunDirectory, step: int, posteriors: tuple[str, ...], generator: np.random.Generator
+) -> None:
+    """Context noise and calibration, which figures need and training does not write every time."""
+    tables = {
+        "context-noise": [
+            {"context_length": NUM_LENGTHS, "context_noise": level / 10} for level in range(11)
+        ],
+        "calibration": [{"bin": number, "count": 1000, "confidence": 0.5} for number in range(15)],
+    }
+    for table, points in tables.items():
+        with run.table(table).open("w") as file:
+            for split in SPLITS:
+                for posterior in posteriors:
+                    keys = {"step": step, "split": split, "posterior": posterior}
+                    for point in points:
+                        scores = dict(zip(METRICS, generator.random(len(METRICS)).tolist()))
+                        row = {**keys, "num_samples": 64, "num_rows": 2048, **scores, **point}
+                        file.write(json.dumps(row) + "\n")
 
 
 def measured(code: str) -> tuple[float, float, float]:
@@ -98,12 +120,15 @@ def main(directory: Path) -> None:
     size = sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
     print(f"{len(runs)} runs, {size / 1e9:.2f} GB, written in {time.perf_counter() - start:.0f} s")
     works = {
-        "status": "import sys; from epigrok.cli import main\n"
-        f"assert main(['status', {str(directory)!r}]) == 0"
+        command: f"from epigrok.cli import main\nassert not main([{command!r}, {str(directory)!r}])"
+        for command in ("status", "report")
     }
     for name, query in QUERIES.items():
         works[name] = f"import epigrok; store = epigrok.open_sweep({str(directory)!r})\n"
         works[name] += f"({query}).fetchall()"
+    works["all figures"] = (
+        f"from epigrok.cli import main\nassert main(['figure', 'all', {str(directory)!r}]) == 0"
+    )
     for name, code in works.items():
         seconds, whole, memory = min(measured(code) for _ in range(3))
         print(f"{name:<36}{seconds:6.2f} s  whole process {whole:5.2f} s  {memory:5.2f} GB")

@@ -11,7 +11,8 @@ from safetensors.torch import load_file
 
 from epigrok.experiments.run_files import RunDirectory, run_directories
 
-REPEATABLE = ("config.json", "metrics.jsonl", "training.jsonl", "world.safetensors")
+REPEATABLE = ("config.json", "metrics.jsonl", "training.jsonl", "calibration.jsonl")
+REPEATABLE += ("world.safetensors",)
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 

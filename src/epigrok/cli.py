@@ -16,6 +16,8 @@ COMMANDS = {
     "demo": "watch two small models grok on a CPU",
     "sweep": "run a grid of runs here, on SLURM or on Ray; resume it",
     "status": "where a sweep or a run stands, from its files",
+    "figure": "the figures of the paper from a run or a sweep",
+    "report": "one HTML page on a sweep or a run: answer, figures, tables",
     "separation": "what tells the runs of a sweep that generalised from those that memorised",
     "export": "all metrics of a sweep as one Parquet file",
     "tensorboard": "a sweep's curves as TensorBoard event files",

@@ -53,7 +53,7 @@ def metric_rows(run: RunDirectory) -> list[dict[str, object]]:
 
 def positions_of(run: RunDirectory, step: int) -> None:
     values = {name: torch.arange(6.0) + run.config().run_seed for name in METRICS}
-    row = EvaluationRow("id_val", "point", 1, 4, {}, values)
+    row = EvaluationRow("id_val", "point", 1, 4, {}, values, torch.zeros(3, 15))
     write_positions(run.path, step, [row])
 
 
@@ -196,7 +196,7 @@ def test_unfinished_runs_are_there_and_can_be_left_out(tmp_path: Path) -> None:
 
 def test_tables_exist_before_anything_was_written(tmp_path: Path) -> None:
     prepare(tmp_path, SWEEP)
-    for name in ("metrics", "training", "timings", "positions"):
+    for name in ("metrics", "training", "timings", "calibration", "positions"):
         assert open_sweep(tmp_path).sql(f"select step from {name}").fetchall() == []
     assert open_sweep(tmp_path, done_only=True).sql("select * from runs").fetchall() == []
 

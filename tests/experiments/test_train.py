@@ -20,7 +20,8 @@ from epigrok.errors import UserError
 from epigrok.experiments import DivergedError, Run, TrainOptions
 from epigrok.files import read_json_lines
 
-REPEATABLE = ("config.json", "metrics.jsonl", "training.jsonl", "world.safetensors")
+REPEATABLE = ("config.json", "metrics.jsonl", "training.jsonl", "calibration.jsonl")
+REPEATABLE += ("world.safetensors",)
 
 
 def tiny(**changes: object) -> RunConfig:
@@ -86,6 +87,19 @@ def test_a_finished_run_has_every_file_and_every_row(finished: Run) -> None:
     provenance = json.loads((finished.path / "provenance.json").read_text())
     assert provenance["sessions"][0]["versions"]["torch"] == version("torch")
     assert not list(finished.path.rglob("resume.pt"))
+
+
+def test_a_finished_run_tells_how_often_each_confidence_was_right(finished: Run) -> None:
+    query = """select split, sum(count * abs(accuracy - confidence)) / sum(count),
+                   sum(count * accuracy) / sum(count), sum(count)
+               from calibration where posterior = 'laplace' and num_samples = 3 group by split"""
+    found = {split: values for split, *values in finished.sql(query).fetchall()}
+    for row in finished.metrics():
+        if row["step"] == 40 and row["posterior"] == "laplace" and row["num_samples"] == 3:
+            num_asked = 1 if row["split"] == "id_val" else 6
+            expected = [row["ece"], row["accuracy"], row["num_rows"] * num_asked]
+            assert found.pop(row["split"]) == pytest.approx(expected)
+    assert not found
 
 
 def test_training_a_finished_run_changes_nothing(finished: Run) -> None:

@@ -1,4 +1,4 @@
-"""`epigrok demo`: two models grok on a CPU, and their uncertainty collapses, in minutes."""
+"""`epigrok demo`: two models grok on a CPU, and a report says what their uncertainty did."""
 
 import os
 import threading
@@ -51,7 +51,13 @@ def main(arguments: Sequence[str]) -> int:
             return EXIT_STOPPED
     for run in runs.values():
         _tell(run.path)
-    print(f"\nresults are in {out.resolve()}: one folder per run, metrics.jsonl in each")
+    print("\ncorrupting the context of the transformer, drawing figures, writing the report …")
+    transformer, _ = runs.values()
+    _corrupt_context(transformer.path)
+    # Here and not above: the pool's own process has no use for matplotlib.
+    from epigrok.report import write_report
+
+    print(f"\nopen {write_report(out)} in a browser; runs and metrics are in {out.resolve()}")
     return 0
 
 
@@ -74,6 +80,18 @@ def _progress_lines(directory: Path) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+
+
+def _corrupt_context(path: Path) -> None:
+    """Evaluate an in-context run under noise in its context."""
+    from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
+    from epigrok.experiments.run import open_run
+
+    run = open_run(path)
+    # Only the posterior whose samples cost least, as there are many levels of noise.
+    num_samples = run.config.evaluation.num_samples
+    options = EvaluateOptions(posteriors=("laplace",), num_samples=num_samples, device="cpu")
+    evaluate_run(run, options, "context-noise")
 
 
 def _tell(path: Path) -> None:

@@ -14,9 +14,16 @@ from rich.table import Table
 from rich.text import Text
 
 from epigrok.commands.arguments import parse
-from epigrok.experiments.status import STATES, RunStatus, counts, read_statuses, varying_fields
+from epigrok.experiments.status import (
+    STATES,
+    UNSEEN_SPLITS,
+    RunStatus,
+    counts,
+    most_unseen,
+    read_statuses,
+    varying_fields,
+)
 
-_SHOWN_SPLITS = ("id_val", "ood_val")
 _STYLES = {"running": "cyan", "failed": "bold red", "lost": "bold yellow", "done": "green"}
 _SHORT = {
     "task.num_base_tasks": "n_task",
@@ -92,7 +99,7 @@ def status_view(statuses: list[RunStatus], max_rows: int | None, is_plain: bool)
 
 def _table(statuses: list[RunStatus], varying: list[str], is_plain: bool) -> Table:
     table = Table(box=None if is_plain else Table().box, pad_edge=not is_plain)
-    splits = [name for name in _SHOWN_SPLITS if any(name in s.accuracy for s in statuses)]
+    splits = [name for name in UNSEEN_SPLITS if any(name in s.accuracy for s in statuses)]
     has_epistemic = any(status.epistemic for status in statuses)
     fields = [name for name in varying if name != "preset"]
     table.add_column("run", no_wrap=True)
@@ -105,7 +112,7 @@ def _table(statuses: list[RunStatus], varying: list[str], is_plain: bool) -> Tab
     for name in numbers:
         table.add_column(name, justify="right", no_wrap=True)
     for status in statuses:
-        epistemic = [_number(_main_split(status.epistemic))] if has_epistemic else []
+        epistemic = [_number(most_unseen(status.epistemic))] if has_epistemic else []
         table.add_row(
             _text(status.run_id),
             Text(status.state, style=_STYLES.get(status.state, "")),
@@ -119,11 +126,6 @@ def _table(statuses: list[RunStatus], varying: list[str], is_plain: bool) -> Tab
             _duration(status.age_seconds),
         )
     return table
-
-
-def _main_split(values: dict[str, float]) -> float | None:
-    """Of unseen tasks where there are any, else of unseen inputs."""
-    return next((values[name] for name in reversed(_SHOWN_SPLITS) if name in values), None)
 
 
 def _text(content: str) -> Text:

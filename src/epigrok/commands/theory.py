@@ -3,13 +3,10 @@
 import dataclasses
 from pathlib import Path
 
-import numpy as np
 import tyro
-from scipy.special import expit, logit
 
 from epigrok.commands.theory_delay import DelayRequest, print_delay
 from epigrok.theory.linear_model import summary_model
-from epigrok.theory.summary import delay_error_table, summary_table
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,19 +58,14 @@ def main(arguments: list[str]) -> int:
 def write_figures(request: FiguresRequest) -> list[Path]:
     """Compute the tables, draw both figures, write everything."""
     # Here and not above: `theory delay` needs no matplotlib and starts twice as fast without.
-    from epigrok.figures.output import write_figure
-    from epigrok.figures.theory import summary_caption, summary_figure
-    from epigrok.figures.theory_delay_error import delay_error_caption, delay_error_figure
+    from epigrok.figures.output import write_drawn
+    from epigrok.figures.theory import draw_summary
+    from epigrok.figures.theory_delay_error import draw_delay_error
 
     given = {name: getattr(request, name) for name in ("sigma2", "tau2", "s0", "eps")}
     changes = {name: value for name, value in given.items() if value is not None}
     model = dataclasses.replace(summary_model(request.n), **changes)
-    summary = summary_table(model, request.seeds, request.seed)
-    caption = summary_caption(model, request.seeds)
-    figure = summary_figure(summary, caption)
-    paths = write_figure(figure, request.out, "theory-summary", summary, caption)
-    lams = expit(np.linspace(logit(0.01), logit(0.999), 64))
-    errors = delay_error_table(lams, np.geomspace(1e-12, 0.5, 64))
-    caption = delay_error_caption(errors)
-    figure = delay_error_figure(errors, caption)
-    return paths + write_figure(figure, request.out, "theory-delay-error", errors, caption)
+    summary = draw_summary(model, request.seeds, request.seed)
+    return [
+        path for drawn in (summary, draw_delay_error()) for path in write_drawn(drawn, request.out)
+    ]

@@ -8,6 +8,8 @@ laplace-probit[:δ]       closed-form prediction of `laplace`
 weight-noise:s           Gaussian noise of s times each matrix's standard deviation
 ivon                     the posterior of the IVON optimiser
 ivon-isotropic           fixed noise of IVON's initial σ, the control for `ivon`
+
+Tables have two more, the exact Bayesian predictors, which belong to the task and not to a run.
 """
 
 from dataclasses import dataclass
@@ -15,6 +17,11 @@ from typing import Literal
 
 from epigrok.config.checks import require
 from epigrok.errors import UserError
+
+ORACLES = ("oracle-memorising", "oracle-generalising")
+"""The exact predictors: tasks uniform over the training tasks, and over all tasks."""
+BELIEVES_CLEAN = ":believes-clean"
+"""Follows the name of an exact predictor that takes a noisy context for a clean one."""
 
 _LAPLACE = ("laplace", "laplace-exact", "laplace-probit")
 _IVON = ("ivon", "ivon-isotropic")

@@ -9,6 +9,8 @@ from typing import Literal
 
 from epigrok.config.checks import require, require_fraction, require_positive, require_prime
 
+TASKS_PER_BASE_TASK = 4
+"""A base task and the three that complete its parallelogram."""
 Operation = Literal["add", "subtract", "multiply", "divide", "quadratic"]
 
 
@@ -65,7 +67,7 @@ class TwoParameterTask:
     @property
     def num_train_tasks(self) -> int:
         """Training tasks T = 4·n."""
-        return 4 * self.num_base_tasks
+        return TASKS_PER_BASE_TASK * self.num_base_tasks
 
     @property
     def num_train_inputs(self) -> int:

@@ -6,6 +6,7 @@ from math import isnan
 from typing import Literal
 
 from epigrok.config import RunConfig
+from epigrok.config.posterior import BELIEVES_CLEAN
 from epigrok.evaluation.evaluator import (
     EvaluationSet,
     evaluation_sets,
@@ -20,8 +21,6 @@ from epigrok.tasks import TaskFamily, with_context_noise
 
 SweepName = Literal["context-length", "context-noise"]
 NOISE_LEVELS = tuple(round(0.1 * k, 1) for k in range(11))
-BELIEVES_CLEAN = ":believes-clean"
-"""Marks an exact predictor that takes a noisy context for a clean one."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Evaluation of a model: every posterior on every split, as rows of a table.
 
-Letters: B rows, T answers, D features, C classes.
+Letters: B rows, T answers, D features, C classes, M calibration bins.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from epigrok.config import RunConfig
+from epigrok.config.posterior import ORACLES
 from epigrok.evaluation.scores import (
     OraclePredictions,
     Scores,
@@ -26,8 +27,6 @@ from epigrok.uncertainty import BayesOracle
 
 ROWS_PER_CHUNK = {"cpu": 512, "cuda": 4096}
 """Rows evaluated at a time; bounds memory, changes no number."""
-
-ORACLES = ("oracle-memorising", "oracle-generalising")
 
 
 @dataclass(frozen=True)
@@ -70,6 +69,8 @@ class EvaluationRow:
     num_rows: int
     summary: dict[str, float]
     per_context_length: dict[str, Float[Tensor, " T"]]
+    reliability_3M: Float[Tensor, "3 M"]
+    """Predictions, correct ones and summed confidence per calibration bin."""
 
     @classmethod
     def of(cls, split: str, posterior: str, scores: Scores) -> "EvaluationRow":
@@ -81,6 +82,7 @@ class EvaluationRow:
             num_rows=len(scores.is_scored_BT),
             summary=scores.summary(),
             per_context_length=scores.per_context_length(),
+            reliability_3M=scores.reliability().sum(dim=1),
         )
 
 

@@ -31,6 +31,11 @@ class GrokkingTimes:
     final_epistemic: float
 
     @property
+    def delay(self) -> int | None:
+        """Steps from fitting the training split to generalising."""
+        return _difference(self.generalised, self.fitted)
+
+    @property
     def lead_of_peak(self) -> int | None:
         """Steps from the uncertainty's peak to generalisation by accuracy."""
         return _difference(self.generalised, self.peak)

@@ -8,7 +8,7 @@ from epigrok.evaluation.evaluator import (
     evaluate_oracles,
     evaluation_precision,
 )
-from epigrok.evaluation.tracked_posteriors import tracked_posteriors
+from epigrok.evaluation.posterior_tracking import tracked_posteriors
 from epigrok.model import Network
 from epigrok.posteriors import DiagonalGaussian
 

@@ -73,16 +73,34 @@ def record_evaluation(run: RunDirectory, step: int, rows: list[EvaluationRow]) -
     """Append an evaluation to the metrics and write its per-context-length part."""
     write_positions(run.path, step, rows)
     append_json_lines(
-        run.table("metrics"),
+        run.table("metrics"), ({**_identity(step, row), **row.summary} for row in rows)
+    )
+
+
+def record_calibration(run: RunDirectory, step: int, rows: list[EvaluationRow]) -> None:
+    """Append how often predictions of each confidence were right; bins without any are left out."""
+    append_json_lines(
+        run.table("calibration"),
         (
             {
-                "step": step,
-                "split": row.split,
-                "posterior": row.posterior,
-                "num_samples": row.num_samples,
-                "num_rows": row.num_rows,
-                **row.summary,
+                **_identity(step, row),
+                "bin": number,
+                "count": int(count),
+                "accuracy": correct / count,
+                "confidence": confidence / count,
             }
             for row in rows
+            for number, (count, correct, confidence) in enumerate(row.reliability_3M.T.tolist())
+            if count
         ),
     )
+
+
+def _identity(step: int, row: EvaluationRow) -> dict[str, str | int]:
+    return {
+        "step": step,
+        "split": row.split,
+        "posterior": row.posterior,
+        "num_samples": row.num_samples,
+        "num_rows": row.num_rows,
+    }

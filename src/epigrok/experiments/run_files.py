@@ -5,6 +5,7 @@ provenance.json        commit, versions, devices
 world.safetensors      tasks, inputs and hold-outs
 metrics.jsonl          one row per step x split x posterior
 training.jsonl         loss, gradient norm and learning rate at evaluated steps
+calibration.jsonl      accuracy against confidence at the last step, per split x posterior x bin
 timings.jsonl          seconds spent; kept apart so that the files above repeat bit for bit
 positions/             per context length, one file per evaluated step, until the run is done:
 positions-0.parquet    … then one table
@@ -26,7 +27,7 @@ from epigrok.config import RunConfig, from_json
 from epigrok.errors import UserError
 from epigrok.files import write_file, write_json
 
-TABLES = ("metrics", "training", "timings")
+TABLES = ("metrics", "training", "timings", "calibration")
 CONFIG = "config.json"
 PARQUET = "positions-0.parquet"
 
@@ -85,11 +86,11 @@ class RunDirectory:
 
     def status(self) -> dict[str, Any]:
         """Where the run stands, as last written."""
-        try:
-            values = json.loads((self.path / "status.json").read_text())
-        except (FileNotFoundError, ValueError):
-            return {}
-        return values if isinstance(values, dict) else {}
+        return _object_or_nothing(self.path / "status.json")
+
+    def provenance(self) -> dict[str, Any]:
+        """Commit, versions and every process that worked on the run."""
+        return _object_or_nothing(self.path / "provenance.json")
 
     def write_status(self, **values: Any) -> None:
         """Say where the run stands."""
@@ -107,3 +108,11 @@ def run_directories(path: Path) -> list[RunDirectory]:
     if not path.is_dir():
         raise UserError(f"there is no directory {path}")
     return [RunDirectory(found.parent) for found in sorted(path.glob(f"*/{CONFIG}"))]
+
+
+def _object_or_nothing(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return values if isinstance(values, dict) else {}

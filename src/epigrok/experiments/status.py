@@ -14,6 +14,8 @@ from epigrok.experiments.run_files import RunDirectory, run_directories
 
 STATES = ("running", "failed", "lost", "stopped", "queued", "done")
 """In the order a person wants to see them. `lost`: said to be running, but nobody holds it."""
+UNSEEN_SPLITS = ("id_val", "ood_val")
+"""Where generalisation shows: unseen inputs, and unseen tasks where a family has them."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,11 @@ def varying_fields(configs: list[dict[str, Any]]) -> list[str]:
             len({repr(config.get(name)) for config in group}) > 1 for group in by_preset.values()
         )
     ]
+
+
+def most_unseen(values: dict[str, float]) -> float | None:
+    """The value on unseen tasks where there are any, else on unseen inputs."""
+    return next((values[name] for name in reversed(UNSEEN_SPLITS) if name in values), None)
 
 
 def _scores(status: dict[str, Any], name: str) -> dict[str, float]:

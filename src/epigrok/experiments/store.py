@@ -4,6 +4,7 @@ runs         one row per run: run_id, state and its configuration under dotted n
 metrics      one row per run, step, split and posterior
 training     loss, gradient norm and learning rate at evaluated steps
 timings      seconds spent
+calibration  accuracy against confidence in bins, at the last step
 positions    metrics per context length, also of runs that are still going on
 evaluation, context_length_sweep, context_noise_sweep    what was evaluated after training
 
@@ -63,6 +64,10 @@ class SweepStore:
         self._lines: dict[str, tuple[list[Path], dict[str, str]]] = {}
         """Files and column types of the tables that are JSON lines."""
 
+    def of_runs(self, run_ids: Iterable[str]) -> "SweepStore":
+        """The tables of some of these runs; reading few files takes little time."""
+        return SweepStore(self.path, [self._runs[name] for name in run_ids])
+
     def sql(self, query: str) -> Relation:
         """The relation a query describes; `.fetchall()`, `.fetchnumpy()` or `.df()` read it."""
         lowered = query.lower()
@@ -85,6 +90,7 @@ class SweepStore:
         split: str | None = None,
         posterior: str | None = None,
         step: int | Literal["last"] | None = "last",
+        table: str | None = None,
     ) -> Relation:
         """Median of a metric over seeds and the band that 95 % of them lie in.
 
@@ -98,12 +104,14 @@ class SweepStore:
             step: One step, each run's `last` evaluated one, or None for every step as a group of
                 its own. Where a step was evaluated with several numbers of samples, the last one
                 counts with the most, curves with the fewest, which all their steps have.
+            table: Another table to take the metric from.
 
         Returns:
             A row per group: the columns of `by`, `median`, `lower`, `upper`, `count`.
         """
-        table = "positions" if "context_length" in by else "metrics"
-        table = "context_noise_sweep" if "context_noise" in by else table
+        if table is None:
+            table = "positions" if "context_length" in by else "metrics"
+            table = "context_noise_sweep" if "context_noise" in by else table
         wanted = {"split": split, "posterior": posterior}
         apart = [name for name, value in {**wanted, "step": step}.items() if value is None]
         by = list(dict.fromkeys([*by, *apart]))

@@ -24,6 +24,7 @@ from epigrok.experiments.run import Run
 from epigrok.experiments.run_directory import (
     forget_rows_after,
     open_or_create,
+    record_calibration,
     record_evaluation,
     require_same_config,
 )
@@ -194,6 +195,8 @@ class _Session:
         )
         self._scores = _status_scores(latest)
         record_evaluation(self._run, step, latest + added)
+        if step == self._config.num_steps:
+            record_calibration(self._run, step, latest + added)
         if record is not None:
             row = {
                 "step": step,

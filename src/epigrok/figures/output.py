@@ -12,6 +12,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from epigrok.figures.drawn_figure import DrawnFigure
 from epigrok.figures.style import publication_style
 from epigrok.files import make_writable_directory, write_file
 
@@ -41,6 +42,11 @@ def write_figure(
         write_file(path, content)
         paths.append(path)
     return paths
+
+
+def write_drawn(drawn: DrawnFigure, directory: Path) -> list[Path]:
+    """Write a figure of the catalogue under its name."""
+    return write_figure(drawn.figure, directory, drawn.name, drawn.table, drawn.caption)
 
 
 def csv_text(table: Mapping[str, Iterable[Any]]) -> str:

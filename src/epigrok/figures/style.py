@@ -28,6 +28,14 @@ GREY = "#7F7F7F"
 PALETTE = (BLUE, VERMILION, GREEN, ORANGE, SKY_BLUE, PURPLE, BLACK)
 """Okabe and Ito's colours, told apart by every common kind of colour vision."""
 
+SPLIT_LOOKS: dict[str, dict[str, Any]] = {
+    "id_train": {"color": GREY, "linestyle": (0, (1, 1)), "marker": "x"},
+    "id_val": {"color": BLUE, "linestyle": "-", "marker": "o"},
+    "ood_train": {"color": GREEN, "linestyle": (0, (5, 1, 1, 1)), "marker": "s"},
+    "ood_val": {"color": VERMILION, "linestyle": (0, (4, 1.5)), "marker": "^"},
+}
+"""Colour, line and marker of each split, in every figure: any one of them tells splits apart."""
+
 _SETTINGS: dict[Any, Any] = {
     "axes.grid": True,
     "axes.labelsize": 8,
@@ -44,6 +52,7 @@ _SETTINGS: dict[Any, Any] = {
     "legend.frameon": False,
     "legend.handlelength": 2.4,
     "lines.linewidth": 1.3,
+    "lines.markersize": 3,
     "mathtext.fontset": "dejavusans",
     "pdf.fonttype": 42,  # text stays text
     "savefig.dpi": 300,
@@ -69,6 +78,11 @@ def captioned_figure(height: float, caption: str) -> Figure:
     figure = Figure(figsize=(TEXT_WIDTH, height), layout=layout)
     figure.text(0.012, 0.05 / height, lines, fontsize=6.3, va="bottom")
     return figure
+
+
+def literal(text: str) -> str:
+    """A name that somebody chose, in which dollar signs begin no formula."""
+    return text.replace("$", r"\$")
 
 
 def label_panel(axes: Axes, letter: str, title: str) -> None:

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from epigrok.figures.drawn_figure import DrawnFigure, listed
 from epigrok.figures.style import (
     BLACK,
     BLUE,
@@ -21,7 +22,7 @@ from epigrok.figures.style import (
     publication_style,
 )
 from epigrok.theory.linear_model import LinearModel
-from epigrok.theory.summary import LOOSE_EPS_OVER_C0, TRANSITION_LAMBDA, Table
+from epigrok.theory.summary import LOOSE_EPS_OVER_C0, TRANSITION_LAMBDA, Table, summary_table
 from epigrok.theory.threshold import GROK_ACCURACY
 
 _LAMBDA_STYLES: tuple[dict[str, Any], ...] = (
@@ -34,6 +35,15 @@ _SIDE_STYLES: dict[str, Any] = {"emp": (0, (4, 1.5)), "gen": "-"}
 _SIDE_NAMES = {"emp": "training", "gen": "generalisation"}
 _TIME_LABEL = r"time $s = 2nt/\sigma^2$"
 _LN2 = float(np.log(2.0))
+
+
+def draw_summary(model: LinearModel, num_seeds: int, seed: int = 0) -> DrawnFigure:
+    """The summary of `model`, with `num_seeds` finite systems drawn over the limit curves."""
+    table, caption = summary_table(model, num_seeds, seed), summary_caption(model, num_seeds)
+    title = "The solvable linear model: uncertainty peaks, threshold and delay"
+    return DrawnFigure(
+        "theory-summary", title, caption, summary_figure(table, caption), listed(table)
+    )
 
 
 def summary_figure(table: Table, caption: str) -> Figure:

@@ -6,9 +6,11 @@ from matplotlib.collections import QuadMesh
 from matplotlib.colors import BoundaryNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
+from scipy.special import expit, logit
 
+from epigrok.figures.drawn_figure import DrawnFigure, listed
 from epigrok.figures.style import VERMILION, captioned_figure, label_panel, publication_style
-from epigrok.theory.summary import Table
+from epigrok.theory.summary import Table, delay_error_table
 
 _FORMULAS = {
     "leading": "leading order (paper)",
@@ -20,6 +22,16 @@ _BOUNDARIES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 _TICKS = ("1e-6", "1e-5", "1e-4", "0.1 %", "1 %", "10 %", "30 %", "100 %", "3×", "10×", "100×")
 _CONTOURS = {0.01: "dotted", 0.1: "dashdot", 1.0: "solid"}
 _LAMBDA_TICKS = (0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
+
+
+def draw_delay_error() -> DrawnFigure:
+    """The error maps from very small to order-one tolerances and aspect ratios close to 1."""
+    lams = expit(np.linspace(logit(0.01), logit(0.999), 64))
+    table = delay_error_table(lams, np.geomspace(1e-12, 0.5, 64))
+    caption = delay_error_caption(table)
+    title = "How far each formula for the delay is off"
+    figure = delay_error_figure(table, caption)
+    return DrawnFigure("theory-delay-error", title, caption, figure, listed(table))
 
 
 def delay_error_figure(table: Table, caption: str) -> Figure:

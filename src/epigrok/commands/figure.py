@@ -1,0 +1,53 @@
+"""`epigrok figure NAME|all DIR`: the figures of the paper, and more, from runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from epigrok.commands.arguments import parse
+from epigrok.errors import UserError
+from epigrok.experiments import open_sweep
+
+ALL = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureArguments:
+    """Draw a figure, or `all`, from a run or a sweep, finished or not.
+
+    Each is written as PDF, SVG, PNG, CSV (the plotted data) and TXT (the caption). A name that does
+    not exist is answered with those that do.
+    """
+
+    name: Annotated[str, tyro.conf.Positional]
+    """Of the figure; `all` for every one that can be drawn."""
+    directory: Annotated[Path, tyro.conf.Positional]
+    """Of a sweep, or of a single run."""
+    out: Path | None = None
+    """Folder the files go to; DIRECTORY/figures if not given."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Draw, write, and name the files."""
+    parsed = parse(FigureArguments, "figure", arguments)
+    # Here and not above: `epigrok figure --help` needs no matplotlib.
+    from epigrok.figures.catalogue import draw_all, draw_figure
+    from epigrok.figures.output import write_drawn
+
+    store = open_sweep(parsed.directory)
+    out = parsed.directory / "figures" if parsed.out is None else parsed.out
+    if parsed.name == ALL:
+        drawn, missing = draw_all(store)
+    else:
+        drawn, missing = [draw_figure(parsed.name, store)], {}
+    for figure in drawn:
+        for path in write_drawn(figure, out):
+            print(path)
+    for name, reason in missing.items():
+        print(f"{name} could not be drawn: {reason}")
+    if not drawn:
+        raise UserError(f"no figure could be drawn from {parsed.directory}")
+    return 0

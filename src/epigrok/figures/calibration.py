@@ -1,0 +1,81 @@
+"""Calibration diagram: how often predictions of each confidence are right."""
+
+from typing import Any
+
+import numpy as np
+
+from epigrok.errors import UserError
+from epigrok.experiments.sql_text import quoted_text
+from epigrok.experiments.store import SweepStore
+from epigrok.figures.drawn_figure import DrawnFigure, columns
+from epigrok.figures.panels import add_legend, setting_panels, split_handles, splits_sentence
+from epigrok.figures.settings import SPLITS, Setting, choice_note, shown_settings
+from epigrok.figures.style import BLACK, SPLIT_LOOKS, publication_style
+
+_COLUMNS = ("split", "bin", "count", "accuracy", "confidence")
+
+
+def draw_calibration(store: SweepStore) -> DrawnFigure:
+    """A column per setting: accuracy against confidence, and how many predictions there are."""
+    read = [(setting, _read(setting)) for setting in shown_settings(store)]
+    read = [(setting, bins) for setting, bins in read if bins]
+    if not read:
+        raise UserError(
+            f"no run in {store.path} has calibration counts; they are kept when a run takes its "
+            "last step, so finish one with `epigrok train`"
+        )
+    settings = [setting for setting, _ in read]
+    rows: list[dict[str, Any]] = []
+    sentences = []
+    with publication_style():
+        figure, panels = setting_panels(settings, 2, 1.7)
+        for (setting, bins), (upper, lower) in zip(read, panels.T):
+            upper.plot([0, 1], [0, 1], color=BLACK, linewidth=0.7, linestyle="-")
+            errors = []
+            for split in SPLITS:
+                of_split = [row for row in bins if row["split"] == split]
+                if not of_split:
+                    continue
+                count, accuracy, confidence = (
+                    np.array([row[name] for row in of_split], dtype=np.float64)
+                    for name in ("count", "accuracy", "confidence")
+                )
+                share = count / count.sum()
+                upper.plot(confidence, accuracy, **SPLIT_LOOKS[split])
+                lower.plot(confidence, share, **SPLIT_LOOKS[split])
+                errors.append(f"{split} {(share * np.abs(accuracy - confidence)).sum():.3f}")
+                rows += [
+                    {**setting.keys(), "posterior": _posterior(setting), **row, "share": part}
+                    for row, part in zip(of_split, share.tolist())
+                ]
+            upper.set(ylim=(-0.03, 1.05), ylabel=f"accuracy of\n{_posterior(setting)}")
+            lower.set(xlim=(-0.03, 1.03), xlabel="confidence", ylabel="share of\npredictions")
+            lower.set_ylim(bottom=0.0)
+            sentences.append(f"{setting.preset}: " + ", ".join(errors) + ".")
+        add_legend(figure, split_handles(columns(rows)["split"]))
+    table = columns(rows)
+    caption = (
+        "Accuracy of predictions against their confidence, in 15 bins, at the last step, all "
+        "answers of all runs of a setting pooled; the diagonal is perfect calibration. Expected "
+        f"calibration error: {' '.join(sentences)} {splits_sentence(table['split'])}"
+        f"{choice_note(store, settings)}"
+    )
+    return DrawnFigure("calibration", "Calibration", caption, figure, table)
+
+
+def _posterior(setting: Setting) -> str:
+    return setting.posteriors[0] if setting.posteriors else "point"
+
+
+def _read(setting: Setting) -> list[dict[str, Any]]:
+    """Bins of the pooled runs, counted with the most samples that there are."""
+    posterior = quoted_text(_posterior(setting))
+    query = f"""
+        with chosen as (from calibration where posterior = {posterior})
+        select split, bin, sum(count)::bigint, sum(count * accuracy) / sum(count),
+            sum(count * confidence) / sum(count)
+        from chosen where num_samples = (select max(num_samples) from chosen)
+        group by split, bin order by split, bin"""
+    if "accuracy" not in setting.store.columns("calibration"):
+        return []
+    return [dict(zip(_COLUMNS, row)) for row in setting.store.sql(query).fetchall()]

@@ -1,0 +1,164 @@
+"""Accuracy and uncertainty against the length and the noise of the context, with the exact floor.
+
+The floor is what Bayes' rule allows for: the exact predictor that knows the training tasks on their
+splits, the one that considers all tasks on splits of unseen ones.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from epigrok.config.posterior import BELIEVES_CLEAN, ORACLES
+from epigrok.errors import UserError
+from epigrok.experiments.store import SweepStore
+from epigrok.figures.curves import Curves, curves_along, draw_curve
+from epigrok.figures.drawn_figure import DrawnFigure, columns
+from epigrok.figures.panels import (
+    add_legend,
+    label_nats,
+    setting_panels,
+    split_handles,
+    split_look,
+    splits_sentence,
+)
+from epigrok.figures.settings import Setting, choice_note
+from epigrok.figures.style import BLACK, SPLIT_LOOKS, publication_style
+from epigrok.figures.trajectory import settings_with_uncertainty
+
+_LABELS = {"accuracy": "accuracy", "epistemic": "EU", "aleatoric": "AU"}
+_FLOOR: dict[str, Any] = {"linestyle": (0, (1, 2)), "linewidth": 1.0}
+_BELIEVER: dict[str, Any] = {"linestyle": (0, (6, 2, 1, 2)), "linewidth": 0.7}
+_AXIS_LABELS = {
+    "context_length": "context length k (examples)",
+    "context_noise": "context noise ρ",
+}
+_MEANINGS = {
+    "context_length": "The context length counts the query as one of its examples.",
+    "context_noise": "The context noise is the probability that a context answer is replaced.",
+}
+_TITLE = "Accuracy and uncertainty against the {} of the context"
+
+
+def draw_context_length(store: SweepStore) -> DrawnFigure:
+    """A column per setting: accuracy, EU and AU against context length."""
+    return _draw_sweep(store, "context_length")
+
+
+def draw_context_noise(store: SweepStore) -> DrawnFigure:
+    """A column per setting: accuracy, EU and AU against context noise."""
+    return _draw_sweep(store, "context_noise")
+
+
+def floor_of(split: str) -> str:
+    """The exact predictor whose prior fits a split."""
+    memorising, generalising = ORACLES
+    return memorising if split.startswith("id_") else generalising
+
+
+def _draw_sweep(store: SweepStore, axis: str) -> DrawnFigure:
+    read = [
+        (setting, {metric: _read(setting, axis, metric) for metric in _LABELS})
+        for setting in settings_with_uncertainty(store)
+        if setting.num_examples > 1
+    ]
+    usable = [
+        (setting, curves)
+        for setting, curves in read
+        if (setting.hardest_split, setting.posteriors[0]) in curves["accuracy"]
+    ]
+    name = axis.replace("_", "-")
+    if not usable:
+        raise UserError(
+            f"no run in {store.path} has results along the {name.replace('-', ' ')}; "
+            f"`epigrok evaluate RUN --sweep {name}` makes them for an in-context run"
+        )
+    settings = [setting for setting, _ in usable]
+    rows: list[dict[str, Any]] = []
+    sentences = []
+    with publication_style():
+        figure, panels = setting_panels(settings, len(_LABELS), 1.4)
+        for (setting, curves), column in zip(usable, panels.T):
+            for axes, (metric, label) in zip(column, _LABELS.items()):
+                rows += _draw_panel(axes, setting, curves[metric], axis, metric)
+                if metric == "accuracy":
+                    axes.set(ylabel=label, ylim=(-0.03, 1.05))
+                else:
+                    label_nats(axes, f"{label} of {setting.posteriors[0]}")
+            column[-1].set_xlabel(_AXIS_LABELS[axis])
+            sentences.append(_sentence(setting, curves, axis))
+        add_legend(figure, [*split_handles(columns(rows)["split"]), *_exact_handles(axis)])
+    table = columns(rows)
+    kind = name.removeprefix("context-")
+    caption = (
+        f"{_TITLE.format(kind)}; medians over runs, bands hold 95 % of them. {' '.join(sentences)} "
+        f"{_MEANINGS[axis]} Thin lines are exact Bayesian predictors, which no model can beat on "
+        "average: one that knows the training tasks on id splits, one that considers all tasks on "
+        "ood splits. They have no EU; a model with less AU than theirs is too sure of itself. "
+        f"{splits_sentence(table['split'])}{choice_note(store, settings)}"
+    )
+    return DrawnFigure(name, _TITLE.format(kind), caption, figure, table)
+
+
+def _read(setting: Setting, axis: str, metric: str) -> Curves:
+    """Curves of the newest evaluated step; context lengths are known from training, too."""
+    store, table = setting.store, f"{axis}_sweep"
+    if metric not in store.columns(table):
+        return _read_positions(store, metric) if axis == "context_length" else {}
+    (newest,) = store.sql(f"select max(step) from {table}").fetchall()[0]
+    found = store.median_and_band(metric, [axis], step=newest, table=table)
+    return curves_along(axis, found.fetchnumpy())
+
+
+def _read_positions(store: SweepStore, metric: str) -> Curves:
+    """Curves against context length from the evaluations of training."""
+    curves: Curves = {}
+    if metric not in store.columns("positions"):
+        return curves
+    # Exact predictors are evaluated at step 0 only, and each is looked up at its own last step.
+    for posterior in (None, *ORACLES):
+        by = ["posterior", "context_length"]
+        found = store.median_and_band(metric, by, posterior=posterior)
+        curves |= curves_along("context_length", found.fetchnumpy())
+    return curves
+
+
+def _draw_panel(
+    axes: Axes, setting: Setting, curves: Curves, axis: str, metric: str
+) -> list[dict[str, Any]]:
+    rows = []
+    for split in setting.splits[1:]:
+        posterior, floor = setting.posteriors[0], floor_of(split)
+        looks = {posterior: split_look(split, len(setting.splits))}
+        if metric != "epistemic":
+            colour = {"color": SPLIT_LOOKS[split]["color"]}
+            looks[floor] = {**colour, **_FLOOR}
+            looks[floor + BELIEVES_CLEAN] = {**colour, **_BELIEVER}
+        for name, look in looks.items():
+            if (split, name) in curves:
+                draw_curve(axes, curves[split, name], look)
+                keys = {**setting.keys(), "quantity": metric, "split": split, "posterior": name}
+                rows += curves[split, name].rows(axis, keys)
+    return rows
+
+
+def _exact_handles(axis: str) -> Sequence[Artist]:
+    handles = [Line2D([], [], color=BLACK, label="exact Bayesian predictor", **_FLOOR)]
+    if axis == "context_noise":
+        label = "the same, believing the context clean"
+        handles.append(Line2D([], [], color=BLACK, label=label, **_BELIEVER))
+    return handles
+
+
+def _sentence(setting: Setting, curves: dict[str, Curves], axis: str) -> str:
+    """Where the curves of the hardest split begin and end."""
+    split, posterior = setting.hardest_split, setting.posteriors[0]
+    parts = []
+    for metric, label in _LABELS.items():
+        curve = curves[metric][split, posterior]
+        parts.append(f"{label} goes from {curve.median[0]:.2g} to {curve.median[-1]:.2g}")
+    first, last = curve.x[0], curve.x[-1]
+    between = f"{axis.replace('_', ' ')} {first:g} and {last:g}"
+    return f"{setting.preset}, {posterior} on {split}, between {between}: {', '.join(parts)}."

@@ -1,0 +1,34 @@
+"""What every figure of the catalogue is: panels, a caption with its numbers, the data behind it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class DrawnFigure:
+    """A figure that can be written to disk or put into a report."""
+
+    name: str
+    """Of its files, and its anchor on a page."""
+    title: str
+    """One line."""
+    caption: str
+    """Plain text with the numbers that were measured."""
+    figure: Figure
+    table: Mapping[str, Sequence[Any]]
+    """The plotted data: column -> values."""
+
+
+def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Rows as columns; what a row lacks is NaN there."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name, float("nan")) for row in rows] for name in names}
+
+
+def listed(table: Mapping[str, NDArray[Any]]) -> dict[str, list[Any]]:
+    """Columns that are arrays as lists."""
+    return {name: column.tolist() for name, column in table.items()}

@@ -1,0 +1,98 @@
+"""When uncertainty peaked and accuracy passed its threshold, over the runs of a setting."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from epigrok.evaluation import GrokkingTimes, grokking_times
+from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD
+from epigrok.figures.settings import Setting
+
+_COLUMNS = ("step", "split", "posterior", "num_samples", "accuracy_final", "epistemic_final")
+
+
+@dataclass(frozen=True)
+class Events:
+    """Medians over the runs of a setting, of one posterior on one split."""
+
+    split: str
+    posterior: str
+    num_runs: int
+    num_generalised: int
+    """Runs whose accuracy passed the threshold for good."""
+    num_led: int
+    """Of those, runs whose uncertainty peaked before."""
+    peak_step: float
+    peak_epistemic: float
+    generalised_step: float | None
+    """Of the runs that generalised; None where none did."""
+    share_when_generalised: float | None
+    """Uncertainty at that evaluation, over its peak."""
+    final_share: float
+
+    def sentence(self) -> str:
+        """What happened, in numbers."""
+        text = (
+            f"EU of {self.posterior} on {self.split} peaks at step {self.peak_step:,.0f} "
+            f"({self.peak_epistemic:.2g} nats) and "
+        )
+        if self.generalised_step is None or self.share_when_generalised is None:
+            return text + (
+                f"ends at {100 * self.final_share:.3g} % of it; accuracy does not stay above "
+                f"{ACCURACY_THRESHOLD:g}."
+            )
+        runs = (
+            "" if self.num_runs == 1 else f" in {self.num_generalised} of {self.num_runs} runs,"
+            f" after the peak in {self.num_led} of them"
+        )  # fmt: skip
+        return text + (
+            f"is at {100 * self.share_when_generalised:.3g} % of it when accuracy passes "
+            f"{ACCURACY_THRESHOLD:g} (step {self.generalised_step:,.0f}{runs}); it ends at "
+            f"{100 * self.final_share:.3g} %."
+        )
+
+
+def setting_events(setting: Setting) -> dict[tuple[str, str], Events]:
+    """Events of every sampled posterior on every split, by split and posterior."""
+    query = f"select run_id, {', '.join(_COLUMNS)} from metrics order by run_id, step"
+    rows_of_run: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for run_id, *values in setting.store.sql(query).fetchall():
+        row = dict(zip(_COLUMNS, values))
+        if row["epistemic_final"] is not None:
+            rows_of_run[run_id].append(row)
+    found: dict[tuple[str, str], list[tuple[GrokkingTimes, float | None]]] = defaultdict(list)
+    for rows in rows_of_run.values():
+        for times in grokking_times(rows):
+            found[times.split, times.posterior].append((times, _share(times, rows)))
+    return {key: _events(*key, members) for key, members in found.items()}
+
+
+def _share(times: GrokkingTimes, rows: list[dict[str, Any]]) -> float | None:
+    """Uncertainty over its peak at the evaluation that sees the run generalised."""
+    for row in rows:
+        identity = (row["split"], row["posterior"], row["num_samples"], row["step"])
+        if identity == (times.split, times.posterior, times.num_samples, times.generalised):
+            return float(row["epistemic_final"]) / times.peak_epistemic
+    return None
+
+
+def _events(
+    split: str, posterior: str, members: list[tuple[GrokkingTimes, float | None]]
+) -> Events:
+    times = [time for time, _ in members]
+    generalised = [time.generalised for time in times if time.generalised is not None]
+    shares = [share for _, share in members if share is not None]
+    leads = [time.lead_of_peak for time in times]
+    return Events(
+        split=split,
+        posterior=posterior,
+        num_runs=len(times),
+        num_generalised=len(generalised),
+        num_led=sum(lead is not None and lead > 0 for lead in leads),
+        peak_step=median(time.peak for time in times if time.peak is not None),
+        peak_epistemic=median(time.peak_epistemic for time in times),
+        generalised_step=median(generalised) if generalised else None,
+        share_when_generalised=median(shares) if shares else None,
+        final_share=median(time.final_epistemic / time.peak_epistemic for time in times),
+    )

@@ -1,0 +1,246 @@
+"""A sweep over two fields as maps: accuracy, and the decomposition of uncertainty."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from epigrok.errors import UserError
+from epigrok.experiments.store import SweepStore
+from epigrok.figures.drawn_figure import DrawnFigure, columns
+from epigrok.figures.panels import splits_sentence
+from epigrok.figures.settings import (
+    MAX_SETTINGS,
+    SPLITS,
+    configs_by_preset,
+    distinguishing_fields,
+    field_label,
+    shown_posteriors,
+    value_label,
+)
+from epigrok.figures.style import TEXT_WIDTH, literal, publication_style
+
+_FRACTION = "task.train_fraction"
+_COLOURS = "cividis"
+"""Told apart by every common kind of colour vision, and its lightness grows with the value."""
+_UNFINISHED = "*"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The runs of one preset, which differ in two fields and their seeds."""
+
+    preset: str
+    posterior: str
+    fields: tuple[str, str]
+    """Down and across."""
+    values: tuple[list[Any], list[Any]]
+    num_unfinished: Mapping[tuple[Any, Any], int]
+    """Runs by cell that have not taken their last step."""
+
+    def axis(self, which: int) -> tuple[str, list[str]]:
+        """Label and ticks of one direction."""
+        field = self.fields[which]
+        return field_label(field), [value_label(field, value) for value in self.values[which]]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Median over the runs of a cell, and the band that 95 % of them lie in."""
+
+    median: float
+    lower: float
+    upper: float
+    num_runs: int
+
+
+_NO_RUN = Cell(np.nan, np.nan, np.nan, 0)
+
+
+def draw_accuracy_heatmaps(store: SweepStore) -> DrawnFigure:
+    """Accuracy at the end: a row per preset, a column per split."""
+    title = "Accuracy over the grid of the sweep"
+    return _draw_maps(store, "accuracy-heatmaps", title, {"accuracy": "accuracy"})
+
+
+def draw_uncertainty_heatmaps(store: SweepStore) -> DrawnFigure:
+    """Aleatoric and epistemic uncertainty at the end: two rows per preset, a column per split."""
+    title = "Uncertainty decomposition over the grid of the sweep"
+    quantities = {"epistemic": "EU (nats)", "aleatoric": "AU (nats)"}
+    return _draw_maps(store, "uncertainty-heatmaps", title, quantities)
+
+
+def _draw_maps(
+    store: SweepStore, name: str, title: str, quantities: Mapping[str, str]
+) -> DrawnFigure:
+    grids = _grids(store)
+    maps = {
+        (grid.preset, quantity): _read_maps(store, grid, f"{quantity}_final")
+        for grid in grids
+        for quantity in quantities
+    }
+    found = {split for by_split in maps.values() for split in by_split} - {"id_train"}
+    splits = [split for split in SPLITS if split in found]
+    if not splits:
+        raise UserError(f"no run of the grid in {store.path} has been evaluated yet")
+    panel_rows = [(grid, quantity) for quantity in quantities for grid in grids]
+    rows: list[dict[str, Any]] = []
+    with publication_style():
+        height = 0.7 + len(panel_rows) * (0.45 + 0.21 * max(len(g.values[0]) for g in grids))
+        figure = Figure(figsize=(TEXT_WIDTH, height), layout="constrained")
+        panels = figure.subplots(len(panel_rows), len(splits), squeeze=False)
+        for quantity, label in quantities.items():
+            used = [k for k, (_, of_row) in enumerate(panel_rows) if of_row == quantity]
+            norm = _norm(quantity, [maps[grid.preset, quantity] for grid in grids])
+            for k in used:
+                grid = panel_rows[k][0]
+                for axes, split in zip(panels[k], splits):
+                    cells = maps[grid.preset, quantity].get(split, {})
+                    mesh = _draw_map(axes, grid, cells, norm, quantity)
+                    rows += _table_rows(grid, cells, {"quantity": quantity, "split": split})
+                panels[k][0].set_ylabel(literal(f"{grid.preset}\n{grid.axis(0)[0]}"))
+            bar = figure.colorbar(mesh, ax=panels[used, :].ravel().tolist(), aspect=12 * len(used))
+            bar.set_label(label)
+        _label_panels(figure, panels, panel_rows, splits, quantities)
+    shown = "; ".join(f"{grid.preset}, posterior {grid.posterior}" for grid in grids)
+    caption = (
+        f"{title}: median over seeds at the last evaluation, last answer ({shown}). "
+        + " ".join(_extremes(maps[grid.preset, q], grid, q) for grid, q in panel_rows)
+        + " Hatched cells are missing: no run there has been evaluated. "
+        + f"Cells with {_UNFINISHED} hold runs that are not finished. "
+        + splits_sentence(splits)
+    )
+    return DrawnFigure(name, title, caption, figure, columns(rows))
+
+
+def _grids(store: SweepStore) -> list[Grid]:
+    grids, differences = [], {}
+    for preset, configs in configs_by_preset(store).items():
+        fields = distinguishing_fields(configs)
+        posteriors = shown_posteriors(configs[0]["evaluation.posteriors"])
+        differences[preset] = ", ".join(fields) or "nothing"
+        if len(fields) != 2 or not posteriors:
+            continue
+        down, across = sorted(fields, key=lambda field: (field == _FRACTION, fields.index(field)))
+        unfinished: dict[tuple[Any, Any], int] = defaultdict(int)
+        for config in configs:
+            unfinished[config[down], config[across]] += config["state"] != "done"
+        values = tuple(sorted({config[field] for config in configs}) for field in (down, across))
+        grids.append(
+            Grid(preset, posteriors[0], (down, across), (values[0], values[1]), unfinished)
+        )
+    if not grids:
+        raise UserError(
+            f"a map needs runs that differ in two fields, as those of `epigrok sweep paper` do in "
+            f"task.num_base_tasks and task.train_fraction; those in {store.path} differ in: "
+            + "; ".join(f"{preset}: {fields}" for preset, fields in differences.items())
+        )
+    return grids[:MAX_SETTINGS]
+
+
+def _read_maps(store: SweepStore, grid: Grid, metric: str) -> dict[str, dict[Any, Cell]]:
+    """Split -> (down, across) -> cell."""
+    by = ["preset", *grid.fields, "split"]
+    found = store.median_and_band(metric, by, posterior=grid.posterior).fetchall()
+    maps: dict[str, dict[Any, Cell]] = defaultdict(dict)
+    for preset, down, across, split, *values in found:
+        if preset == grid.preset:
+            maps[split][down, across] = Cell(*values)
+    return maps
+
+
+def _norm(quantity: str, maps: Sequence[Mapping[str, Mapping[Any, Cell]]]) -> Normalize:
+    if quantity == "accuracy":
+        return Normalize(0.0, 1.0)
+    values = [cell.median for m in maps for cells in m.values() for cell in cells.values()]
+    return Normalize(0.0, max(values, default=0.0) or 1.0)
+
+
+def _draw_map(
+    axes: Axes, grid: Grid, cells: Mapping[Any, Cell], norm: Normalize, quantity: str
+) -> QuadMesh:
+    downs, acrosses = grid.values
+    values = np.array([[cells.get((d, a), _NO_RUN).median for a in acrosses] for d in downs])
+    # What has no value lets the hatching behind it show.
+    axes.patch.set(facecolor="white", edgecolor="0.6", hatch="//////", linewidth=0)
+    mesh = axes.pcolormesh(np.ma.masked_invalid(values), norm=norm, cmap=_COLOURS)
+    for k, down in enumerate(downs):
+        for m, across in enumerate(acrosses):
+            if np.isnan(values[k, m]):
+                continue
+            mark = _UNFINISHED if grid.num_unfinished.get((down, across)) else ""
+            axes.text(
+                m + 0.5, k + 0.5, _number(values[k, m], quantity) + mark, ha="center", va="center",
+                fontsize=5.5, color="white" if norm(values[k, m]) < 0.55 else "black",
+            )  # fmt: skip
+    axes.set_xticks(np.arange(len(acrosses)) + 0.5, grid.axis(1)[1])
+    axes.set_yticks(np.arange(len(downs)) + 0.5, grid.axis(0)[1])
+    axes.tick_params(length=0)
+    axes.grid(visible=False)
+    return mesh
+
+
+def _number(value: float, quantity: str) -> str:
+    """Two decimals; uncertainties can be small by orders of magnitude, and then say so."""
+    if quantity == "accuracy" or value >= 0.01 or value == 0.0:
+        return f"{value:.2f}"
+    return f"{value:.0e}".replace("e-0", "e-")
+
+
+def _label_panels(
+    figure: Figure,
+    panels: NDArray[Any],
+    panel_rows: Sequence[tuple[Grid, str]],
+    splits: Sequence[str],
+    quantities: Mapping[str, str],
+) -> None:
+    for (grid, quantity), row in zip(panel_rows, panels):
+        for axes, split in zip(row, splits):
+            of_quantity = f"{quantity}, " if len(quantities) > 1 else ""
+            axes.set_title(f"{of_quantity}{split}, {grid.posterior}", fontsize=7)
+            axes.set_xlabel(grid.axis(1)[0])
+    handles = [
+        Patch(facecolor="white", edgecolor="0.6", hatch="//////", label="missing"),
+        Patch(facecolor="none", label=f"{_UNFINISHED} some runs unfinished"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+
+
+def _table_rows(
+    grid: Grid, cells: Mapping[Any, Cell], keys: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    down, across = grid.fields
+    return [
+        {
+            "preset": grid.preset,
+            "posterior": grid.posterior,
+            **keys,
+            down: d,
+            across: a,
+            **vars(cells.get((d, a), _NO_RUN)),
+            "num_unfinished": grid.num_unfinished.get((d, a), 0),
+        }
+        for d in grid.values[0]
+        for a in grid.values[1]
+    ]
+
+
+def _extremes(maps: Mapping[str, Mapping[Any, Cell]], grid: Grid, quantity: str) -> str:
+    """Smallest and largest value of the hardest split."""
+    split = next((split for split in reversed(SPLITS) if split in maps), None)
+    if split is None:
+        return f"{grid.preset}: nothing evaluated."
+    values = [cell.median for cell in maps[split].values()]
+    number = len(grid.values[0]) * len(grid.values[1])
+    return (
+        f"{grid.preset}, {split}: {quantity} from {_number(min(values), quantity)} to "
+        f"{_number(max(values), quantity)} ({len(values)} of {number} cells)."
+    )

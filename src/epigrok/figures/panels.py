@@ -1,0 +1,76 @@
+"""Panels in columns, one per setting, with one legend for all."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from numpy.typing import NDArray
+
+from epigrok.figures.settings import SPLITS, Setting
+from epigrok.figures.style import COLUMN_WIDTH, SPLIT_LOOKS, TEXT_WIDTH
+
+_SPLIT_MEANINGS = {
+    "id_train": "what was trained on",
+    "id_val": "held-out inputs of training tasks",
+    "ood_train": "unseen tasks on training inputs",
+    "ood_val": "unseen tasks",
+}
+
+
+def setting_panels(
+    settings: Sequence[Setting], num_rows: int, row_height: float
+) -> tuple[Figure, NDArray[Any]]:
+    """A figure with a column of panels for each setting, headed by its name."""
+    width = COLUMN_WIDTH if len(settings) == 1 else TEXT_WIDTH
+    figure = Figure(figsize=(width, num_rows * row_height + 0.6), layout="constrained")
+    panels = figure.subplots(num_rows, len(settings), squeeze=False, sharex="col")
+    for axes, setting in zip(panels[0], settings):
+        axes.set_title(setting.label, fontsize=7, fontweight="bold")
+    return figure, panels
+
+
+def split_look(split: str, num_points: int) -> dict[str, Any]:
+    """The look of a split's line, with markers on a few of its points."""
+    return {**SPLIT_LOOKS[split], "markevery": max(1, num_points // 8)}
+
+
+def split_handles(drawn: Collection[str]) -> list[Artist]:
+    """Legend entries of the splits that were drawn."""
+    return [Line2D([], [], label=split, **SPLIT_LOOKS[split]) for split in SPLITS if split in drawn]
+
+
+def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
+    """One legend under all panels, in rows that fit the figure's width."""
+    per_row = 3 if figure.get_figwidth() <= COLUMN_WIDTH else 6
+    figure.legend(
+        handles=list(handles), loc="outside lower center", ncols=min(len(handles), per_row)
+    )
+
+
+def label_nats(axes: Axes, quantity: str) -> None:
+    """An axis of a quantity in nats, from zero; small values share one power of ten."""
+    axes.set_ylabel(f"{quantity}\n(nats)")
+    axes.set_ylim(0.0, 1.08 * max(axes.dataLim.y1, 1e-12))
+    axes.ticklabel_format(axis="y", scilimits=(-2, 3))
+
+
+def label_steps(axes: Axes) -> None:
+    """An axis of training steps."""
+    axes.set_xlabel("training step")
+    label_thousands(axes)
+
+
+def label_thousands(axes: Axes) -> None:
+    """Few and round ticks of large whole numbers across."""
+    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
+def splits_sentence(drawn: Collection[str]) -> str:
+    """What the splits that were drawn are."""
+    meanings = [f"{split}, {_SPLIT_MEANINGS[split]}" for split in SPLITS if split in drawn]
+    return "Splits: " + "; ".join(meanings) + "."

@@ -1,0 +1,159 @@
+"""The question, answered from what was measured: did it grok, and did the uncertainty say so?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD, COLLAPSE_SHARE
+from epigrok.experiments.status import UNSEEN_SPLITS, RunStatus
+from epigrok.report.outcomes import Median, Outcome, grouped
+from epigrok.report.wording import (
+    accuracy_text,
+    listed,
+    runs_text,
+    share_text,
+    step_text,
+    value_text,
+)
+
+QUESTION = "Did it grok, and did the uncertainty say so?"
+_GOALS = {"id_val": "unseen inputs", "ood_val": "unseen tasks"}
+RULES = (
+    f"A run has generalised once its accuracy reaches {100 * ACCURACY_THRESHOLD:g} % and stays "
+    "there. Its epistemic uncertainty (EU) has collapsed once, with the training set fitted and "
+    f"past the peak, it stays under {100 * COLLAPSE_SHARE:g} % of that peak; this needs no labels "
+    "of unseen data. Steps are those of evaluations; several runs are summed up by their median."
+)
+
+
+@dataclass(frozen=True)
+class Signal:
+    """What one posterior's uncertainty said, in words and on a line from step 0 to the last."""
+
+    posterior: str
+    text: str
+    band: tuple[float, float] | None
+    """Where the training set was fitted and the split not yet solved: start and width in per cent
+    of the line."""
+    marks: dict[str, float]
+    """Event -> its place in per cent of the line."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One preset on one unseen split."""
+
+    preset: str
+    goal: str
+    text: str
+    last_step: str
+    signals: list[Signal]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the page opens with."""
+
+    headline: str
+    signals: str
+    findings: list[Finding]
+
+
+def answer(found: Sequence[Outcome], statuses: Sequence[RunStatus]) -> Answer:
+    """The headline, which uncertainty said so, and one finding per preset and unseen split."""
+    unseen = [outcome for outcome in found if outcome.times.split in UNSEEN_SPLITS]
+    if not unseen:
+        return Answer(f"No uncertainty measured yet in {runs_text(len(statuses))}.", "", [])
+    cases: dict[tuple[str, str], dict[str, list[Outcome]]] = {}
+    for (preset, split, posterior), outcomes in grouped(unseen, ["preset"]).items():
+        cases.setdefault((preset, split), {})[posterior] = outcomes
+    findings = [_finding(preset, split, group) for (preset, split), group in cases.items()]
+    return Answer(_headline(unseen), _signals_in_short(unseen), findings)
+
+
+def _headline(unseen: Sequence[Outcome]) -> str:
+    parts: list[str] = []
+    for split in UNSEEN_SPLITS:
+        has_generalised = {
+            outcome.run.run_id: outcome.times.generalised is not None
+            for outcome in unseen
+            if outcome.times.split == split
+        }
+        if has_generalised:
+            total = len(has_generalised)
+            whole = f"{total:,}" if parts else f"{runs_text(total)} generalised"
+            parts.append(f"{sum(has_generalised.values()):,} of {whole} to {_GOALS[split]}")
+    return f"{listed(parts)}."
+
+
+def _signals_in_short(unseen: Sequence[Outcome]) -> str:
+    """Per posterior, in how many of the transitions the collapse came no later than accuracy."""
+    counts: dict[str, list[bool]] = {}
+    for outcome in unseen:
+        if outcome.times.generalised is not None:
+            lead = outcome.times.lead_of_collapse
+            counts.setdefault(outcome.times.posterior, []).append(lead is not None and lead >= 0)
+    if not counts:
+        return ""
+    best_first = sorted(
+        counts.items(), key=lambda item: (-sum(item[1]) / len(item[1]), -len(item[1]))
+    )
+    shares = [f"{name} in {share_text(sum(said), len(said))}" for name, said in best_first]
+    return f"Uncertainty collapsed no later than accuracy arrived: {listed(shares)} transitions."
+
+
+def _finding(preset: str, split: str, of_posterior: dict[str, list[Outcome]]) -> Finding:
+    everyone = [outcome for group in of_posterior.values() for outcome in group]
+    last_step = max((o.run.num_steps for o in everyone), default=0)
+    return Finding(
+        preset=preset,
+        goal=_GOALS[split],
+        text=_what_accuracy_did(split, next(iter(of_posterior.values()))),
+        last_step=step_text(last_step),
+        signals=[_signal(name, group, last_step) for name, group in of_posterior.items()],
+    )
+
+
+def _what_accuracy_did(split: str, outcomes: Sequence[Outcome]) -> str:
+    transitions = [o.times for o in outcomes if o.times.generalised is not None]
+    share = f"{len(transitions):,} of {runs_text(len(outcomes))} generalised"
+    if not transitions:
+        best = max((o.run.accuracy.get(split, 0.0) for o in outcomes), default=0.0)
+        return f"{share}; the best final accuracy is {accuracy_text(best)}."
+    step = Median.of(times.generalised for times in transitions)
+    text = f"{share}, at step {step_text(step.value)}"
+    delay = Median.of(times.delay for times in transitions)
+    if delay.value is not None:
+        text += f", {step_text(delay.value)} steps after the training set was fitted"
+    return f"{text}."
+
+
+def _signal(posterior: str, outcomes: Sequence[Outcome], last_step: int) -> Signal:
+    every = [outcome.times for outcome in outcomes]
+    names = ("fitted", "generalised", "peak", "collapsed")
+    step_of = {name: Median.of(getattr(times, name) for times in every) for name in names}
+    height = Median.of(times.peak_epistemic for times in every)
+    text = f"peak {value_text(height.value)} nats at {step_text(step_of['peak'].value)}; "
+    text += _what_collapse_said(outcomes, step_of["collapsed"])
+    marks = {
+        name: round(100.0 * found.value / max(last_step, 1), 2)
+        for name, found in step_of.items()
+        if found.value is not None
+    }
+    start = marks.pop("fitted", None)
+    width = None if start is None else round(marks.get("generalised", 100.0) - start, 2)
+    band = None if start is None or width is None or width < 0.0 else (start, width)
+    return Signal(posterior, text, band, marks)
+
+
+def _what_collapse_said(outcomes: Sequence[Outcome], collapsed: Median) -> str:
+    if collapsed.value is None:
+        return "no collapse"
+    lead = Median.of(outcome.times.lead_of_collapse for outcome in outcomes).value
+    text = f"collapse at {step_text(collapsed.value)}"
+    if collapsed.num_runs < len(outcomes):
+        text += f" in {share_text(collapsed.num_runs, len(outcomes))}"
+    if lead is not None:
+        distance = f"{step_text(abs(lead))} {'before' if lead > 0 else 'after'} accuracy"
+        text += f", {distance}" if lead else ", together with accuracy"
+    early = sum(o.times.collapsed is not None and o.times.generalised is None for o in outcomes)
+    return text + f"; also in {early} that did not generalise" * bool(early)

@@ -1,0 +1,89 @@
+"""What every run did: when it fitted, generalised, and what its uncertainty did meanwhile."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from statistics import median
+from typing import Any
+
+from epigrok.evaluation import GrokkingTimes, grokking_times
+from epigrok.experiments.status import RunStatus
+from epigrok.experiments.store import SweepStore
+from epigrok.figures.settings import distinguishing_fields
+
+_COLUMNS = ("step", "split", "posterior", "num_samples", "accuracy_final", "epistemic_final")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run on one split under one posterior."""
+
+    run: RunStatus
+    times: GrokkingTimes
+
+
+@dataclass(frozen=True)
+class Median:
+    """Of a quantity over the runs that have it."""
+
+    value: float | None
+    """None where no run has it."""
+    num_runs: int
+
+    @staticmethod
+    def of(values: Iterable[float | None]) -> "Median":
+        """Of those that are not None."""
+        present = [value for value in values if value is not None]
+        return Median(median(present) if present else None, len(present))
+
+
+def outcomes(store: SweepStore, statuses: Sequence[RunStatus]) -> list[Outcome]:
+    """One per run that has been evaluated, split and sampled posterior."""
+    if not set(_COLUMNS) <= set(store.columns("metrics")):
+        return []  # nobody has evaluated anything yet
+    present = " and ".join(f"{name} is not null" for name in _COLUMNS)
+    rows = store.sql(
+        f"select run_id, {', '.join(_COLUMNS)} from metrics where {present} order by run_id, step"
+    ).fetchall()
+    times_of_id = {
+        run_id: grokking_times(dict(zip(_COLUMNS, row[1:])) for row in rows_of_run)
+        for run_id, rows_of_run in groupby(rows, key=itemgetter(0))
+    }
+    return [
+        Outcome(status, times)
+        for status in statuses
+        if status.config  # one that cannot be read belongs to no setting
+        for times in times_of_id.get(status.run_id, [])
+    ]
+
+
+def setting_fields(statuses: Sequence[RunStatus]) -> list[str]:
+    """Fields that tell settings apart, `preset` first; runs that agree in them are seeds of one."""
+    configs = [status.config for status in statuses if status.config]
+    names = dict.fromkeys(name for config in configs for name in config)
+    # Presets differ in which fields they have.
+    complete = [{name: config.get(name) for name in names} for config in configs]
+    return list(dict.fromkeys(["preset", *distinguishing_fields(complete)]))
+
+
+def ordered(statuses: Iterable[RunStatus], fields: Sequence[str]) -> list[RunStatus]:
+    """Runs by the values of their fields, numbers as numbers."""
+    return sorted(statuses, key=lambda status: [_rank(status.config.get(name)) for name in fields])
+
+
+def grouped(
+    found: Iterable[Outcome], fields: Sequence[str]
+) -> dict[tuple[str, ...], list[Outcome]]:
+    """Outcomes by their runs' values of `fields`, split and posterior."""
+    groups: dict[tuple[str, ...], list[Outcome]] = {}
+    for outcome in found:
+        values = (str(outcome.run.config.get(name, "-")) for name in fields)
+        key = (*values, outcome.times.split, outcome.times.posterior)
+        groups.setdefault(key, []).append(outcome)
+    return groups
+
+
+def _rank(value: Any) -> tuple[bool, float, str]:
+    is_number = isinstance(value, int | float)
+    return not is_number, value if is_number else 0.0, str(value)

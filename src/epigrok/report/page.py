@@ -1,0 +1,134 @@
+"""One HTML page that needs nothing beside it, and the files it links to."""
+
+import base64
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from epigrok.experiments.run_files import run_directories
+from epigrok.experiments.status import counts, read_statuses, varying_fields
+from epigrok.experiments.store import SweepStore, open_sweep
+from epigrok.experiments.sweep import recorded_sweeps
+from epigrok.figures.catalogue import DrawnFigure, draw_all
+from epigrok.figures.output import csv_text, write_drawn
+from epigrok.files import make_writable_directory, write_file
+from epigrok.report.answer import QUESTION, RULES, answer
+from epigrok.report.origin import (
+    common_table,
+    preset_table,
+    provenance_table,
+    reproduction,
+    varying_table,
+)
+from epigrok.report.outcomes import ordered, outcomes, setting_fields
+from epigrok.report.tables import grokking_columns, grokking_table, run_columns, run_table
+from epigrok.report.wording import listed, printable
+
+PAGE = "index.html"
+_FIGURES = "figures"
+_PIXELS_PER_INCH = 96
+"""Of CSS."""
+
+
+@dataclass(frozen=True)
+class ShownFigure:
+    """A figure as the page needs it."""
+
+    name: str
+    title: str
+    caption: str
+    source: str
+    """The image itself, as a data URI."""
+    width: int
+    height: int
+
+
+def write_report(directory: Path, out: Path | None = None) -> Path:
+    """Write the report on a sweep's directory, or on one run's.
+
+    Args:
+        directory: Of a sweep or of a single run.
+        out: Folder for the page and its files; `report` in the directory if not given.
+
+    Returns:
+        The page.
+    """
+    store = open_sweep(directory)
+    out = out or store.path / "report"
+    make_writable_directory(out)
+    drawn, not_drawn = draw_all(store)
+    figures = [_written(figure, out / _FIGURES) for figure in drawn]
+    content = _content(store, out)
+    page = _template().render(figures=figures, not_drawn=not_drawn, **content)
+    write_file(out / PAGE, page)
+    return out / PAGE
+
+
+def _content(store: SweepStore, out: Path) -> dict[str, Any]:
+    """What the template asks for besides figures; tables are written as CSV on the way."""
+    statuses = read_statuses(store.path)
+    told_apart = varying_fields([status.config for status in statuses])
+    fields = setting_fields(statuses)
+    statuses = ordered(statuses, [*fields, *told_apart])
+    found = outcomes(store, statuses)
+    tables = {"runs": run_columns(statuses), "grokking-times": grokking_columns(found, fields)}
+    for name, table in tables.items():
+        # A label may hold half a character, which no file can.
+        write_file(out / f"{name}.csv", csv_text(table).encode(errors="replace"))
+    commands, needed_files = reproduction(store)
+    for name, text in needed_files.items():
+        write_file(out / name, text)
+    return {
+        "title": listed([sweep.name for sweep in recorded_sweeps(store.path)] or [store.path.name]),
+        "question": QUESTION,
+        "rules": RULES,
+        "answer": answer(found, statuses),
+        "states": counts(statuses),
+        "grokking": grokking_table(found, fields),
+        "runs": run_table(statuses),
+        "varying": varying_table(statuses, told_apart),
+        "by_preset": preset_table(statuses),
+        "common": common_table(statuses),
+        "provenance": provenance_table(store, run_directories(store.path)),
+        "commands": commands,
+        "needed_files": list(needed_files),
+    }
+
+
+def _written(drawn: DrawnFigure, directory: Path) -> ShownFigure:
+    paths = write_drawn(drawn, directory)
+    image_of_suffix = {path.suffix: path.read_bytes() for path in paths}
+    width, height = drawn.figure.get_size_inches() * _PIXELS_PER_INCH
+    # As an image a drawing cannot run scripts, and its element names cannot clash with others'.
+    # A drawing of very many curves is smaller as pixels.
+    kinds = {"svg+xml": image_of_suffix[".svg"], "png": image_of_suffix[".png"]}
+    kind, image = min(kinds.items(), key=lambda item: len(item[1]))
+    return ShownFigure(
+        name=drawn.name,
+        title=drawn.title,
+        caption=drawn.caption,
+        source=f"data:image/{kind};base64,{base64.b64encode(image).decode()}",
+        width=round(width),
+        height=round(height),
+    )
+
+
+def _template() -> Any:
+    folder = files("epigrok.report")
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    environment.globals["style"] = Markup((folder / "page.css").read_text())
+    return environment.from_string((folder / "page.html.j2").read_text())
+
+
+def _shown(value: Any) -> Any:
+    return value if isinstance(value, Markup) else printable(str(value))
