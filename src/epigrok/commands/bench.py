@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import tyro
 
 from epigrok.commands.arguments import parse
-from epigrok.config import preset
+from epigrok.config import RunConfig, preset
 from epigrok.experiments.device import DeviceName, choose_device
+from epigrok.experiments.engines.gpu_sharing import shared_gpu
 from epigrok.experiments.provenance import session
 from epigrok.experiments.speed import (
     Speed,
@@ -76,17 +77,27 @@ def main(arguments: Sequence[str]) -> int:
         f"{results['evaluation_share_of_training']:.1%} of {EVALUATION_EVERY} steps"
     )
     if parsed.packed:
-        alone, together = measure_packed(config, 1), measure_packed(config, parsed.packed)
-        results |= {"num_packed": parsed.packed, "packed_steps_per_second": together}
-        results["packed_over_one"] = together / alone
-        print(
-            f"{parsed.packed} runs side by side: {together:.3g} steps/s in all, "
-            f"{together / alone:.2f}x of one"
-        )
+        results["packed"] = _measure_packing(config, parsed.packed)
     if parsed.json:
         write_file(parsed.json, (json.dumps(results, indent=2) + "\n").encode())
         print(f"written to {parsed.json}")
     return 0
+
+
+def _measure_packing(config: RunConfig, number: int) -> dict[str, float]:
+    """Steps per second of one run, of several in turns, and of several sharing the GPU."""
+    alone = measure_packed(config, 1, {})
+    speeds = {"runs": number, "one": alone, "together": measure_packed(config, number, {})}
+    with shared_gpu() as variables:
+        if variables:
+            speeds["together_sharing"] = measure_packed(config, number, variables)
+    for name, text in (("together", ""), ("together_sharing", ", with the multi-process service")):
+        if name in speeds:
+            print(
+                f"{number} runs side by side{text}: {speeds[name]:.4g} steps/s in all, "
+                f"{speeds[name] / alone:.2f}x of one"
+            )
+    return speeds
 
 
 def _line(speed: Speed) -> str:

@@ -4,6 +4,7 @@ Model FLOPs count what the plain network computes, so that computing less shows 
 """
 
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -123,9 +124,16 @@ def measure_evaluation(config: RunConfig, device: torch.device) -> float:
     return median(_seconds(work, 1, device) for _ in range(NUM_WINDOWS))
 
 
-def measure_packed(config: RunConfig, num_runs: int) -> float:
-    """Total steps per second of several runs side by side on one device, a process each."""
+def measure_packed(config: RunConfig, num_runs: int, variables: dict[str, str]) -> float:
+    """Total steps per second of several runs side by side on one device, a process each.
+
+    Args:
+        config: What all of them train, each with its own seed.
+        num_runs: How many.
+        variables: Environment of the processes.
+    """
     context = multiprocessing.get_context("spawn")
+    os.environ |= variables
     barrier, results = context.Barrier(num_runs), context.SimpleQueue()
     workers = [
         context.Process(target=_work_beside_others, args=(config, seed, barrier, results))
@@ -133,6 +141,8 @@ def measure_packed(config: RunConfig, num_runs: int) -> float:
     ]
     for worker in workers:
         worker.start()
+    for name in variables:
+        del os.environ[name]
     speeds = [results.get() for _ in workers]
     for worker in workers:
         worker.join()

@@ -7,10 +7,12 @@ else holds is waited for, and taken over should its holder die.
 import subprocess
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from epigrok.experiments.engines.gpu_sharing import shared_gpu
 from epigrok.experiments.engines.slots import Slot
 from epigrok.experiments.engines.worker import (
     EXIT_DONE,
@@ -57,12 +59,29 @@ def run_pool(
     tell: Callable[[Outcome], None],
 ) -> list[Outcome]:
     """Work on `runs` until each is done or has failed, or a signal asks to stop."""
-    pool = _Pool(list(runs), slots, options, tell)
-    try:
-        with stop_on_signal() as stop:
-            return pool.work(stop)
-    finally:
-        pool.kill_workers()
+    with _sharing(slots) as ready_slots:
+        pool = _Pool(list(runs), ready_slots, options, tell)
+        try:
+            with stop_on_signal() as stop:
+                return pool.work(stop)
+        finally:
+            pool.kill_workers()
+
+
+@contextmanager
+def _sharing(slots: Sequence[Slot]) -> Iterator[list[Slot]]:
+    """The slots, prepared to compute at the same time where several are on one GPU."""
+    gpus = [slot.environment["CUDA_VISIBLE_DEVICES"] for slot in slots if slot.device == "cuda"]
+    if len(set(gpus)) == len(gpus):
+        yield list(slots)
+        return
+    with shared_gpu() as variables:
+        yield [
+            replace(slot, environment={**slot.environment, **variables})
+            if slot.device == "cuda"
+            else slot
+            for slot in slots
+        ]
 
 
 class _Pool:
