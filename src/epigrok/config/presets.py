@@ -66,7 +66,7 @@ def icl_tiny() -> RunConfig:
             width=64,
             feedforward_width=256,
             init_std=0.1,
-            embedding_init_std=0.2,
+            embedding_init_std=0.1,
         ),
         optim=MuonConfig(),
         schedule=ScheduleConfig(warmup_steps=100),

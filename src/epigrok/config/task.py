@@ -105,8 +105,8 @@ class OneParameterTask:
     """
 
     modulus: int = 31
-    num_train_tasks: int = 24
-    num_ood_tasks: int = 6
+    num_train_tasks: int = 26
+    num_ood_tasks: int = 4
     train_fraction: float = 0.8
     """Share of each training task's inputs that training may show."""
     num_examples: int = 6
