@@ -24,7 +24,8 @@ class Tiling(NamedTuple):
     warps: int
 
 
-FORWARD, BACKWARD = Tiling(32, 32, 4), Tiling(32, 32, 4)
+FORWARD, BACKWARD = Tiling(64, 32, 4), Tiling(32, 64, 4)
+"""The fastest of those tried on an H200 at 95 positions and heads of 128."""
 
 
 @triton.jit

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.optim import AdamW, Optimizer
 
 from epigrok.posteriors import IVON
+from epigrok.training.stacked_muon import StackedMuon
 
 StepWork = Callable[[int | Tensor], tuple[Float[Tensor, ""], Float[Tensor, ""]]]
 """Takes the number of the step; returns its loss and gradient norm."""
@@ -19,7 +20,7 @@ _STEPS_BEFORE_CAPTURE = 3
 
 def can_be_captured(optimisers: list[Optimizer]) -> bool:
     """Whether these optimisers do the same work on the same addresses at every step."""
-    return all(isinstance(optimiser, AdamW | IVON) for optimiser in optimisers)
+    return all(isinstance(optimiser, AdamW | IVON | StackedMuon) for optimiser in optimisers)
 
 
 class CapturedWork:

@@ -8,6 +8,7 @@ from torch.optim import Optimizer
 
 from epigrok.config import AdamWConfig, IVONConfig, MuonConfig, RunConfig, TaskConfig
 from epigrok.posteriors import IVON
+from epigrok.training.stacked_muon import StackedMuon
 
 
 def build_optimisers(model: nn.Module, config: RunConfig) -> list[Optimizer]:
@@ -55,7 +56,8 @@ def _muon(model: nn.Module, config: MuonConfig) -> list[Optimizer]:
     ]
     moved = {name for name, _ in in_blocks}
     rest = [(name, parameter) for name, parameter in named if name not in moved]
-    muon = torch.optim.Muon(
+    is_on_gpu = named[0][1].device.type == "cuda"
+    muon = (StackedMuon if is_on_gpu else torch.optim.Muon)(
         [{"params": [parameter for _, parameter in in_blocks], "peak_lr": config.lr}],
         lr=config.lr,
         momentum=config.momentum,
