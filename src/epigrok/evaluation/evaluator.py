@@ -186,21 +186,41 @@ def score_posterior(
     Each sample is drawn once and predicts all rows of all splits before the next one.
     """
     num_samples = min(num_samples, posterior.max_samples or num_samples)
-    chunks = [(split, chunk) for split, rows in sets.items() for chunk in rows.chunks()]
-    streams = [ScoreStream(chunk.batch, chunk.oracle) for _, chunk in chunks]
+    # All splits in one go: a GPU prefers few large batches.
+    chunks = list(_joined(list(sets.values())).chunks())
+    streams = [ScoreStream(chunk.batch, chunk.oracle) for chunk in chunks]
     was_training = model.training
     model.eval()
     try:
         with torch.no_grad():
-            tokens = [chunk.batch.tokens_BL for _, chunk in chunks]
+            tokens = [chunk.batch.tokens_BL for chunk in chunks]
             for logits in sampled_logits(model, posterior, tokens, num_samples):
                 for stream, logits_BTC in zip(streams, logits):
                     stream.add(logits_BTC)
     finally:
         model.train(was_training)
-    return {
-        split: concatenate(
-            [stream.scores() for stream, (name, _) in zip(streams, chunks) if name == split]
-        )
-        for split in sets
-    }
+    scores, start = concatenate([stream.scores() for stream in streams]), 0
+    scores_of_split = {}
+    for split, rows in sets.items():
+        end = start + len(rows.batch.tokens_BL)
+        scores_of_split[split] = scores.rows(slice(start, end))
+        start = end
+    return scores_of_split
+
+
+def _joined(sets: list[EvaluationSet]) -> EvaluationSet:
+    """The rows of several sets as one."""
+    batches, oracles = [rows.batch for rows in sets], [rows.oracle for rows in sets]
+    batch = Batch(
+        torch.cat([batch.tokens_BL for batch in batches]),
+        torch.cat([batch.answers_BT for batch in batches]),
+        torch.cat([batch.is_scored_BT for batch in batches]),
+    )
+    known = [oracle for oracle in oracles if oracle is not None]
+    if len(known) < len(oracles):
+        return EvaluationSet(batch, None)
+    oracle = OraclePredictions(
+        torch.cat([oracle.memorising_BTC for oracle in known]),
+        torch.cat([oracle.generalising_BTC for oracle in known]),
+    )
+    return EvaluationSet(batch, oracle)

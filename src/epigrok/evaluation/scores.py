@@ -61,6 +61,11 @@ class Scores:
     is_scored_BT: Bool[Tensor, "B T"]
     num_samples: int
 
+    def rows(self, rows: slice) -> "Scores":
+        """The scores of some of the rows."""
+        values_BT = {name: values[rows] for name, values in self.values_BT.items()}
+        return Scores(values_BT, self.is_scored_BT[rows], self.num_samples)
+
     def per_context_length(self) -> dict[str, Float[Tensor, " T"]]:
         """Metrics at each context length; NaN where the split asks nothing."""
         ece = calibration_error(self.reliability())

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
-from epigrok.posteriors.protocol import Sample
+from epigrok.posteriors.protocol import Sample, fused_on_gpu
 from epigrok.random_streams import normal, stream_key
 
 
@@ -26,16 +27,22 @@ class DiagonalGaussian:
         Posteriors with the same seed share it, whatever their mean and deviation, and so do all
         checkpoints of a run: differences between them are not differences of luck.
         """
-        return {
-            name: mean
-            + self.deviation[name]
-            * normal(
-                stream_key(self.seed, f"posterior:{name}"), tuple(mean.shape), index, mean.device
-            )
-            if name in self.deviation
-            else mean
-            for name, mean in self.mean.items()
-        }
+        device = next(iter(self.mean.values())).device
+        draw = fused_on_gpu(_draw, device)
+        return draw(self.mean, self.deviation, self.seed, torch.tensor(index, device=device))
+
+
+def _draw(
+    mean: Mapping[str, Tensor], deviation: Mapping[str, Tensor], seed: int, index: Tensor
+) -> dict[str, Tensor]:
+    return {
+        name: weights
+        + deviation[name]
+        * normal(stream_key(seed, f"posterior:{name}"), tuple(weights.shape), index, weights.device)
+        if name in deviation
+        else weights
+        for name, weights in mean.items()
+    }
 
 
 def frozen_parameters(model: nn.Module) -> dict[str, Tensor]:

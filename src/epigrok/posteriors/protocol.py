@@ -9,7 +9,7 @@ Letters: B rows, L tokens, T answers, C classes, D features.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -67,7 +67,7 @@ def sampled_logits(
         for index in range(num_samples):
             yield (posterior.head_logits(features_BTD, index) for features_BTD in features)
         return
-    predict = _fused(_logits_of, model)
+    predict = fused_on_gpu(_logits_of, _device_of(model))
     for index in range(num_samples):
         parameters = dict(posterior.sample(index))
         yield (predict(model, parameters, tokens_BL) for tokens_BL in tokens)
@@ -75,8 +75,9 @@ def sampled_logits(
 
 def features_of(model: Network, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B T D"]:
     """The model's features, quickly."""
-    features: Float[Tensor, "B T D"] = _fused(_features_of, model)(model, tokens_BL)
-    return features
+    compute = fused_on_gpu(_features_of, _device_of(model))
+    features_BTD: Float[Tensor, "B T D"] = compute(model, tokens_BL)
+    return features_BTD
 
 
 def _logits_of(model: Network, parameters: dict[str, Tensor], tokens_BL: Tensor) -> Tensor:
@@ -88,15 +89,18 @@ def _features_of(model: Network, tokens_BL: Tensor) -> Tensor:
     return model.features(tokens_BL)
 
 
-def _fused(function: Callable[..., Tensor], model: Network) -> Callable[..., Tensor]:
-    """`function` compiled, on a GPU, where it pays: the same pass is taken again and again.
+def fused_on_gpu(function: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
+    """`function` compiled, on a GPU, where it pays: the same work is done again and again.
 
     `torch.compiler.set_stance("force_eager")` turns this off.
     """
-    is_on_gpu = next(model.parameters()).device.type == "cuda"
-    return _compiled(function) if is_on_gpu else function
+    return _compiled(function) if device.type == "cuda" else function
 
 
 @cache
-def _compiled(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return torch.compile(function)
+
+
+def _device_of(model: Network) -> torch.device:
+    return next(model.parameters()).device
