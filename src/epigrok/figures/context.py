@@ -64,7 +64,11 @@ def _draw_sweep(store: SweepStore, axis: str) -> DrawnFigure:
         for setting in settings_with_uncertainty(store)
         if setting.num_examples > 1
     ]
-    usable = [(setting, curves) for setting, curves in read if curves["accuracy"]]
+    usable = [
+        (setting, curves)
+        for setting, curves in read
+        if all((setting.hardest_split, setting.posteriors[0]) in c for c in curves.values())
+    ]
     name = axis.replace("_", "-")
     if not usable:
         raise UserError(
@@ -141,9 +145,9 @@ def _draw_panel(
 
 
 def _exact_handles(axis: str) -> Sequence[Artist]:
-    handles = [Line2D([], [], color=BLACK, label="exact Bayesian predictor", **_FLOOR)]
+    handles = [Line2D([], [], color=BLACK, label="exact predictor", **_FLOOR)]
     if axis == "context_noise":
-        label = "the same, believing the context clean"
+        label = "exact, believing it clean"
         handles.append(Line2D([], [], color=BLACK, label=label, **_BELIEVER))
     return handles
 
