@@ -73,8 +73,12 @@ def _share(times: GrokkingTimes, rows: list[dict[str, Any]]) -> float | None:
     for row in rows:
         identity = (row["split"], row["posterior"], row["num_samples"], row["step"])
         if identity == (times.split, times.posterior, times.num_samples, times.generalised):
-            return float(row["epistemic_final"]) / times.peak_epistemic
+            return _over_peak(row["epistemic_final"], times)
     return None
+
+
+def _over_peak(epistemic: float, times: GrokkingTimes) -> float:
+    return epistemic / times.peak_epistemic if times.peak_epistemic else 0.0
 
 
 def _events(
@@ -94,5 +98,5 @@ def _events(
         peak_epistemic=median(time.peak_epistemic for time in times),
         generalised_step=median(generalised) if generalised else None,
         share_when_generalised=median(shares) if shares else None,
-        final_share=median(time.final_epistemic / time.peak_epistemic for time in times),
+        final_share=median(_over_peak(time.final_epistemic, time) for time in times),
     )

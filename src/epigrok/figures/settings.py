@@ -51,10 +51,13 @@ class Setting:
     def label(self) -> str:
         """Its name, and how many runs are behind it, on a line each."""
         parts = [f"{field_label(n)} = {value_label(n, v)}" for n, v in self.fields.items()]
-        runs = f"{self.num_runs} run{'s' if self.num_runs > 1 else ''}"
-        if self.num_unfinished:
-            runs += f", {self.num_unfinished} unfinished"
-        return literal("\n".join([self.preset, *parts, runs]))
+        return literal("\n".join([self.preset, *parts, self.runs]))
+
+    @property
+    def runs(self) -> str:
+        """How many runs there are, and how many of them go on or have stopped."""
+        number = f"{self.num_runs} run{'s' if self.num_runs > 1 else ''}"
+        return f"{number}, {self.num_unfinished} unfinished" if self.num_unfinished else number
 
     @property
     def hardest_split(self) -> str:
@@ -130,8 +133,8 @@ def choice_note(store: SweepStore, shown: Sequence[Setting]) -> str:
     if number <= MAX_SETTINGS:
         return ""
     return (
-        f" Shown are {len(shown)} of {number} settings: of each preset the one that is most "
-        "accurate on its hardest split."
+        f" Shown are {len(shown)} of {number} settings: of each preset, at most {MAX_SETTINGS}, "
+        "the one that is most accurate on its hardest split."
     )
 
 
@@ -151,6 +154,8 @@ def shown_posteriors(names: Iterable[str]) -> tuple[str, ...]:
 
 def _settings(store: SweepStore) -> list[Setting]:
     scores: dict[str, dict[str, float]] = defaultdict(dict)
+    if "accuracy_final" not in store.columns("metrics"):
+        return []  # nobody has written a row
     found = store.median_and_band("accuracy_final", by=["run_id"])
     for run_id, split, _, value, *_ in found.fetchall():
         scores[run_id][split] = max(value, scores[run_id].get(split, 0.0))
