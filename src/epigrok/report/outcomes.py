@@ -10,7 +10,8 @@ from typing import Any
 from epigrok.evaluation import GrokkingTimes, grokking_times
 from epigrok.experiments.status import RunStatus
 from epigrok.experiments.store import SweepStore
-from epigrok.figures.settings import distinguishing_fields
+from epigrok.figures.settings import distinguishing_fields, value_label
+from epigrok.report.wording import NONE
 
 _COLUMNS = ("step", "split", "posterior", "num_samples", "accuracy_final", "epistemic_final")
 
@@ -72,13 +73,18 @@ def ordered(statuses: Iterable[RunStatus], fields: Sequence[str]) -> list[RunSta
     return sorted(statuses, key=lambda status: [_rank(status.config.get(name)) for name in fields])
 
 
+def field_text(run: RunStatus, name: str) -> str:
+    """A run's value of a field, under the head `field_label` of figures."""
+    return value_label(name, run.config[name]) if name in run.config else NONE
+
+
 def grouped(
     found: Iterable[Outcome], fields: Sequence[str]
 ) -> dict[tuple[str, ...], list[Outcome]]:
     """Outcomes by their runs' values of `fields`, split and posterior."""
     groups: dict[tuple[str, ...], list[Outcome]] = {}
     for outcome in found:
-        values = (str(outcome.run.config.get(name, "-")) for name in fields)
+        values = (field_text(outcome.run, name) for name in fields)
         key = (*values, outcome.times.split, outcome.times.posterior)
         groups.setdefault(key, []).append(outcome)
     return groups
