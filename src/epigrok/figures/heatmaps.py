@@ -20,6 +20,7 @@ from epigrok.figures.panels import splits_sentence
 from epigrok.figures.settings import (
     MAX_SETTINGS,
     SPLITS,
+    by_size,
     configs_by_preset,
     distinguishing_fields,
     field_label,
@@ -40,7 +41,7 @@ class Grid:
 
     preset: str
     posterior: str
-    fields: tuple[str, str]
+    fields: Sequence[str]
     """Down and across."""
     values: tuple[list[Any], list[Any]]
     num_unfinished: Mapping[tuple[Any, Any], int]
@@ -130,16 +131,16 @@ def _grids(store: SweepStore) -> list[Grid]:
         fields = distinguishing_fields(configs)
         posteriors = shown_posteriors(configs[0]["evaluation.posteriors"])
         differences[preset] = ", ".join(fields) or "nothing"
-        if len(fields) != 2 or not posteriors:
+        has_lists = any(isinstance(config[f], list) for config in configs for f in fields)
+        if len(fields) != 2 or has_lists or not posteriors:
             continue
-        down, across = sorted(fields, key=lambda field: (field == _FRACTION, fields.index(field)))
+        fields = sorted(fields, key=lambda field: field == _FRACTION)
+        down, across = fields
         unfinished: dict[tuple[Any, Any], int] = defaultdict(int)
         for config in configs:
             unfinished[config[down], config[across]] += config["state"] != "done"
-        values = tuple(sorted({config[field] for config in configs}) for field in (down, across))
-        grids.append(
-            Grid(preset, posteriors[0], (down, across), (values[0], values[1]), unfinished)
-        )
+        values = [sorted({config[field] for config in configs}, key=by_size) for field in fields]
+        grids.append(Grid(preset, posteriors[0], fields, (values[0], values[1]), unfinished))
     if not grids:
         raise UserError(
             f"a map needs runs that differ in two fields, as those of `epigrok sweep paper` do in "

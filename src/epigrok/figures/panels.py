@@ -66,7 +66,7 @@ def label_steps(axes: Axes) -> None:
 
 def label_thousands(axes: Axes) -> None:
     """Few and round ticks of large whole numbers across."""
-    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_locator(MaxNLocator(3, integer=True, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 

@@ -81,6 +81,12 @@ def value_label(name: str, value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def by_size(value: Any) -> tuple[bool, float, str]:
+    """A key to sort values of a field with: numbers by size, then everything else by name."""
+    is_number = isinstance(value, int | float)
+    return not is_number, value if is_number else 0.0, str(value)
+
+
 def configs_by_preset(store: SweepStore) -> dict[str, list[dict[str, Any]]]:
     """Name, state and configuration, under dotted names, of the runs of each preset."""
     relation = store.sql("select * from runs order by run_id")
@@ -191,4 +197,9 @@ def _groups(store: SweepStore) -> dict[tuple[str, tuple[tuple[str, Any], ...]], 
         for config in configs:
             values = [tuple(v) if isinstance(v := config[n], list) else v for n in names]
             groups[preset, tuple(zip(names, values))].append(config)
-    return dict(sorted(groups.items(), key=repr))
+    return {
+        (preset, fields): groups[preset, fields]
+        for preset, fields in sorted(
+            groups, key=lambda key: (key[0], [by_size(value) for _, value in key[1]])
+        )
+    }
