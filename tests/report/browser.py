@@ -88,11 +88,8 @@ class Tab:
 
     def open(self, url: str, width: int, scheme: str) -> None:
         """Show a page in a window of some width, in the light or the dark colour scheme."""
-        is_phone = width < 600
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width, height=900, deviceScaleFactor=2 if is_phone else 1, mobile=is_phone,
-        )  # fmt: skip
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1}
+        self.call("Emulation.setDeviceMetricsOverride", mobile=width < 600, **size)
         feature = {"name": "prefers-color-scheme", "value": scheme}
         self.call("Emulation.setEmulatedMedia", features=[feature])
         self._events.clear()

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 from browser import Tab, chromium, find_chromium
-from made_runs import EVIL, change_config, make_sweep
+from made_runs import EVIL, change_config
 from websockets.sync.client import ClientConnection
+from written_runs import write_grid
 
+from epigrok.experiments.sweep import Sweep, prepare
+from epigrok.figures.catalogue import FIGURES
 from epigrok.report import write_report
 
 pytestmark = pytest.mark.browser
@@ -16,10 +19,11 @@ WIDTHS = (1280, 390)
 SCHEMES = ("light", "dark")
 
 OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
-FIGURES = """
+SHOWN_FIGURES = """
 [...document.querySelectorAll('figure img')].map(image => {
     const box = image.getBoundingClientRect();
     return {
+        name: image.closest('figure').id,
         is_loaded: image.complete && image.naturalWidth > 0,
         is_visible: image.checkVisibility(),
         left: box.left, right: box.right, width: box.width, height: box.height,
@@ -60,14 +64,17 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClientConne
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs with every figure of the catalogue that they allow, under names meant to do harm."""
+    """A sweep that every figure can be drawn from, under names meant to do harm."""
     directory = tmp_path_factory.mktemp("runs") / "sweep"
-    runs = make_sweep(directory, [700, 900, None], [500, 900, None], name=f"../{EVIL}")
-    failed, harmful, damaged = runs
-    change_config(harmful, preset=EVIL)
+    runs = write_grid(directory)
+    for run in runs:
+        if run.config().preset == "icl-paper":
+            change_config(run, preset=EVIL)
+    failed, damaged, *_ = runs
     (failed.path / "DONE").unlink()
-    failed.write_status(state="failed", step=900, reason=EVIL)
+    failed.write_status(state="failed", step=300, reason=EVIL)
     (damaged.path / "config.json").write_text("{")
+    prepare(directory, Sweep(name=f"../{EVIL}", methods=("classic",)))
     return write_report(directory)
 
 
@@ -82,8 +89,8 @@ def test_every_figure_is_in_sight_and_nothing_is_asked_for(
     assert tab.complaints() == []
     assert tab.requests() == [report.as_uri()]
     assert tab.evaluate(OVERFLOW) <= 0
-    figures = tab.evaluate(FIGURES)
-    assert len(figures) == len(list((report.parent / "figures").glob("*.pdf"))) > 0
+    figures = tab.evaluate(SHOWN_FIGURES)
+    assert [figure["name"] for figure in figures] == list(FIGURES)
     for figure in figures:
         assert figure["is_loaded"]
         assert figure["is_visible"]
@@ -136,4 +143,4 @@ def test_the_watch_sees_errors_requests_and_overflow(
     assert len(tab.complaints()) >= 2
     assert "http://127.0.0.1:9/pixel.png" in tab.requests()
     assert tab.evaluate(OVERFLOW) > 0
-    assert [figure["is_loaded"] for figure in tab.evaluate(FIGURES)] == [False]
+    assert [figure["is_loaded"] for figure in tab.evaluate(SHOWN_FIGURES)] == [False]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from made_runs import EVIL, FITTED, PEAK, change_config, make_sweep, one_figure
+from written_runs import write_grid
 
 from epigrok.cli import main
 from epigrok.experiments.sweep import Sweep, prepare, read_sweep, recorded_sweeps
@@ -206,3 +207,11 @@ def test_a_directory_without_runs_is_a_mistake(
 ) -> None:
     assert main(["report", str(tmp_path)]) == 2
     assert "there are no runs" in capsys.readouterr().err
+
+
+def test_tables_show_settings_under_the_names_that_figures_use(tmp_path: Path) -> None:
+    write_grid(tmp_path)
+    text = Document(write_report(tmp_path)).text
+    assert "preset training tasks T training fraction split posterior runs" in text
+    assert "icl-paper 32 0.3 id_val laplace 3" in text
+    assert "task.num_base_tasks 8, 16" in text

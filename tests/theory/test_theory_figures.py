@@ -156,7 +156,7 @@ def test_a_figure_is_written_whole_and_byte_for_byte_again(
     settings = dict(matplotlib.rcParams)
     caption = summary_caption(model, NUM_SEEDS)
     written = [
-        write_figure(summary_figure(summary, caption), tmp_path / name, "figure", summary, caption)
+        write_figure(summary_figure(summary), tmp_path / name, "figure", summary, caption)
         for name in ("first", "again")
     ]
     assert [path.suffix for path in written[0]] == [".pdf", ".svg", ".png", ".csv", ".txt"]
@@ -170,7 +170,7 @@ def test_a_figure_is_written_whole_and_byte_for_byte_again(
 def test_the_error_map_copes_with_formulas_without_value(errors: Table) -> None:
     gaps = dict(errors)
     gaps["relative_error_lambert"] = np.where(errors["lam"] > 0.5, np.nan, 0.5)
-    figure = delay_error_figure(gaps, delay_error_caption(errors))
+    figure = delay_error_figure(gaps)
     assert len(figure.axes) == 5
 
 

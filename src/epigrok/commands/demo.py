@@ -51,9 +51,9 @@ def main(arguments: Sequence[str]) -> int:
             return EXIT_STOPPED
     for run in runs.values():
         _tell(run.path)
-    print("\ncorrupting the context of the transformer, drawing figures, writing the report …")
+    print("\nvarying the context of the transformer, drawing figures, writing the report …")
     transformer, _ = runs.values()
-    _corrupt_context(transformer.path)
+    _vary_context(transformer.path)
     # Here and not above: the pool's own process has no use for matplotlib.
     from epigrok.report import write_report
 
@@ -82,15 +82,16 @@ def _progress_lines(directory: Path) -> Iterator[None]:
         thread.join()
 
 
-def _corrupt_context(path: Path) -> None:
-    """Evaluate an in-context run under noise in its context."""
+def _vary_context(path: Path) -> None:
+    """Evaluate an in-context run with shorter and with noisy contexts."""
     from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
     from epigrok.experiments.run import open_run
 
     run = open_run(path)
-    # Only the posterior whose samples cost least, as there are many levels of noise.
+    # Only the posterior whose samples cost least, as there are many contexts.
     num_samples = run.config.evaluation.num_samples
     options = EvaluateOptions(posteriors=("laplace",), num_samples=num_samples, device="cpu")
+    evaluate_run(run, options, "context-length")
     evaluate_run(run, options, "context-noise")
 
 

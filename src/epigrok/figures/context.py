@@ -67,7 +67,7 @@ def _draw_sweep(store: SweepStore, axis: str) -> DrawnFigure:
     usable = [
         (setting, curves)
         for setting, curves in read
-        if (setting.hardest_split, setting.posteriors[0]) in curves["accuracy"]
+        if all((setting.hardest_split, setting.posteriors[0]) in c for c in curves.values())
     ]
     name = axis.replace("_", "-")
     if not usable:
@@ -145,9 +145,9 @@ def _draw_panel(
 
 
 def _exact_handles(axis: str) -> Sequence[Artist]:
-    handles = [Line2D([], [], color=BLACK, label="exact Bayesian predictor", **_FLOOR)]
+    handles = [Line2D([], [], color=BLACK, label="exact predictor", **_FLOOR)]
     if axis == "context_noise":
-        label = "the same, believing the context clean"
+        label = "exact, believing it clean"
         handles.append(Line2D([], [], color=BLACK, label=label, **_BELIEVER))
     return handles
 

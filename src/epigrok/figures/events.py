@@ -1,12 +1,16 @@
 """When uncertainty peaked and accuracy passed its threshold, over the runs of a setting."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from statistics import median
 from typing import Any
 
 from epigrok.evaluation import GrokkingTimes, grokking_times
 from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD
+from epigrok.experiments.store import SweepStore
 from epigrok.figures.settings import Setting
 
 _COLUMNS = ("step", "split", "posterior", "num_samples", "accuracy_final", "epistemic_final")
@@ -55,17 +59,22 @@ class Events:
 
 def setting_events(setting: Setting) -> dict[tuple[str, str], Events]:
     """Events of every sampled posterior on every split, by split and posterior."""
-    query = f"select run_id, {', '.join(_COLUMNS)} from metrics order by run_id, step"
-    rows_of_run: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for run_id, *values in setting.store.sql(query).fetchall():
-        row = dict(zip(_COLUMNS, values))
-        if row["epistemic_final"] is not None:
-            rows_of_run[run_id].append(row)
     found: dict[tuple[str, str], list[tuple[GrokkingTimes, float | None]]] = defaultdict(list)
-    for rows in rows_of_run.values():
+    for _, rows in rows_by_run(setting.store):
         for times in grokking_times(rows):
             found[times.split, times.posterior].append((times, _share(times, rows)))
     return {key: _events(*key, members) for key, members in found.items()}
+
+
+def rows_by_run(store: SweepStore) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Name and rows, in order of steps, of every run that has what grokking times are read off."""
+    if not set(_COLUMNS) <= set(store.columns("metrics")):
+        return  # nobody has evaluated anything yet
+    present = " and ".join(f"{name} is not null" for name in _COLUMNS)
+    query = f"select run_id, {', '.join(_COLUMNS)} from metrics where {present}"
+    rows = store.sql(f"{query} order by run_id, step").fetchall()
+    for run_id, members in groupby(rows, key=itemgetter(0)):
+        yield run_id, [dict(zip(_COLUMNS, values)) for _, *values in members]
 
 
 def _share(times: GrokkingTimes, rows: list[dict[str, Any]]) -> float | None:
@@ -73,8 +82,12 @@ def _share(times: GrokkingTimes, rows: list[dict[str, Any]]) -> float | None:
     for row in rows:
         identity = (row["split"], row["posterior"], row["num_samples"], row["step"])
         if identity == (times.split, times.posterior, times.num_samples, times.generalised):
-            return float(row["epistemic_final"]) / times.peak_epistemic
+            return _over_peak(row["epistemic_final"], times)
     return None
+
+
+def _over_peak(epistemic: float, times: GrokkingTimes) -> float:
+    return epistemic / times.peak_epistemic if times.peak_epistemic else 0.0
 
 
 def _events(
@@ -94,5 +107,5 @@ def _events(
         peak_epistemic=median(time.peak_epistemic for time in times),
         generalised_step=median(generalised) if generalised else None,
         share_when_generalised=median(shares) if shares else None,
-        final_share=median(time.final_epistemic / time.peak_epistemic for time in times),
+        final_share=median(_over_peak(time.final_epistemic, time) for time in times),
     )

@@ -20,6 +20,7 @@ from epigrok.figures.panels import splits_sentence
 from epigrok.figures.settings import (
     MAX_SETTINGS,
     SPLITS,
+    by_size,
     configs_by_preset,
     distinguishing_fields,
     field_label,
@@ -40,7 +41,7 @@ class Grid:
 
     preset: str
     posterior: str
-    fields: tuple[str, str]
+    fields: Sequence[str]
     """Down and across."""
     values: tuple[list[Any], list[Any]]
     num_unfinished: Mapping[tuple[Any, Any], int]
@@ -81,7 +82,8 @@ def draw_uncertainty_heatmaps(store: SweepStore) -> DrawnFigure:
 def _draw_maps(
     store: SweepStore, name: str, title: str, quantities: Mapping[str, str]
 ) -> DrawnFigure:
-    grids = _grids(store)
+    every = _grids(store)
+    grids = every[:MAX_SETTINGS]
     maps = {
         (grid.preset, quantity): _read_maps(store, grid, f"{quantity}_final")
         for grid in grids
@@ -94,7 +96,8 @@ def _draw_maps(
     panel_rows = [(grid, quantity) for quantity in quantities for grid in grids]
     rows: list[dict[str, Any]] = []
     with publication_style():
-        height = 0.7 + len(panel_rows) * (0.45 + 0.21 * max(len(g.values[0]) for g in grids))
+        map_height = max(1.0, 0.21 * max(len(grid.values[0]) for grid in grids))
+        height = 0.7 + len(panel_rows) * (0.45 + map_height)
         figure = Figure(figsize=(TEXT_WIDTH, height), layout="constrained")
         panels = figure.subplots(len(panel_rows), len(splits), squeeze=False)
         for quantity, label in quantities.items():
@@ -117,6 +120,7 @@ def _draw_maps(
         + " Hatched cells are missing: no run there has been evaluated. "
         + f"Cells with {_UNFINISHED} hold runs that are not finished. "
         + splits_sentence(splits)
+        + (f" Shown are {len(grids)} of {len(every)} presets." if len(every) > len(grids) else "")
     )
     return DrawnFigure(name, title, caption, figure, columns(rows))
 
@@ -127,27 +131,29 @@ def _grids(store: SweepStore) -> list[Grid]:
         fields = distinguishing_fields(configs)
         posteriors = shown_posteriors(configs[0]["evaluation.posteriors"])
         differences[preset] = ", ".join(fields) or "nothing"
-        if len(fields) != 2 or not posteriors:
+        has_lists = any(isinstance(config[f], list) for config in configs for f in fields)
+        if len(fields) != 2 or has_lists or not posteriors:
             continue
-        down, across = sorted(fields, key=lambda field: (field == _FRACTION, fields.index(field)))
+        fields = sorted(fields, key=lambda field: field == _FRACTION)
+        down, across = fields
         unfinished: dict[tuple[Any, Any], int] = defaultdict(int)
         for config in configs:
             unfinished[config[down], config[across]] += config["state"] != "done"
-        values = tuple(sorted({config[field] for config in configs}) for field in (down, across))
-        grids.append(
-            Grid(preset, posteriors[0], (down, across), (values[0], values[1]), unfinished)
-        )
+        values = [sorted({config[field] for config in configs}, key=by_size) for field in fields]
+        grids.append(Grid(preset, posteriors[0], fields, (values[0], values[1]), unfinished))
     if not grids:
         raise UserError(
             f"a map needs runs that differ in two fields, as those of `epigrok sweep paper` do in "
             f"task.num_base_tasks and task.train_fraction; those in {store.path} differ in: "
             + "; ".join(f"{preset}: {fields}" for preset, fields in differences.items())
         )
-    return grids[:MAX_SETTINGS]
+    return grids
 
 
 def _read_maps(store: SweepStore, grid: Grid, metric: str) -> dict[str, dict[Any, Cell]]:
     """Split -> (down, across) -> cell."""
+    if metric not in store.columns("metrics"):
+        return {}  # nobody has written a row
     by = ["preset", *grid.fields, "split"]
     found = store.median_and_band(metric, by, posterior=grid.posterior).fetchall()
     maps: dict[str, dict[Any, Cell]] = defaultdict(dict)
@@ -171,7 +177,9 @@ def _draw_map(
     values = np.array([[cells.get((d, a), _NO_RUN).median for a in acrosses] for d in downs])
     # What has no value lets the hatching behind it show.
     axes.patch.set(facecolor="white", edgecolor="0.6", hatch="//////", linewidth=0)
-    mesh = axes.pcolormesh(np.ma.masked_invalid(values), norm=norm, cmap=_COLOURS)
+    mesh = axes.pcolormesh(
+        np.ma.masked_invalid(values), norm=norm, cmap=_COLOURS, edgecolors="white", linewidth=0.4
+    )
     for k, down in enumerate(downs):
         for m, across in enumerate(acrosses):
             if np.isnan(values[k, m]):

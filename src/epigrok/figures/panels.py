@@ -45,7 +45,7 @@ def split_handles(drawn: Collection[str]) -> list[Artist]:
 
 def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
     """One legend under all panels, in rows that fit the figure's width."""
-    per_row = 3 if figure.get_figwidth() <= COLUMN_WIDTH else 6
+    per_row = 2 if figure.get_figwidth() <= COLUMN_WIDTH else 6
     figure.legend(
         handles=list(handles), loc="outside lower center", ncols=min(len(handles), per_row)
     )
@@ -66,7 +66,7 @@ def label_steps(axes: Axes) -> None:
 
 def label_thousands(axes: Axes) -> None:
     """Few and round ticks of large whole numbers across."""
-    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_locator(MaxNLocator(3, integer=True, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 

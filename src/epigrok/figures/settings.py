@@ -51,10 +51,13 @@ class Setting:
     def label(self) -> str:
         """Its name, and how many runs are behind it, on a line each."""
         parts = [f"{field_label(n)} = {value_label(n, v)}" for n, v in self.fields.items()]
-        runs = f"{self.num_runs} run{'s' if self.num_runs > 1 else ''}"
-        if self.num_unfinished:
-            runs += f", {self.num_unfinished} unfinished"
-        return literal("\n".join([self.preset, *parts, runs]))
+        return literal("\n".join([self.preset, *parts, self.runs]))
+
+    @property
+    def runs(self) -> str:
+        """How many runs there are, and how many of them go on or have stopped."""
+        number = f"{self.num_runs} run{'s' if self.num_runs > 1 else ''}"
+        return f"{number}, {self.num_unfinished} unfinished" if self.num_unfinished else number
 
     @property
     def hardest_split(self) -> str:
@@ -76,6 +79,12 @@ def value_label(name: str, value: Any) -> str:
     if name == "task.num_base_tasks":
         value *= TASKS_PER_BASE_TASK
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def by_size(value: Any) -> tuple[bool, float, str]:
+    """A key to sort values of a field with: numbers by size, then everything else by name."""
+    is_number = isinstance(value, int | float)
+    return not is_number, value if is_number else 0.0, str(value)
 
 
 def configs_by_preset(store: SweepStore) -> dict[str, list[dict[str, Any]]]:
@@ -130,8 +139,8 @@ def choice_note(store: SweepStore, shown: Sequence[Setting]) -> str:
     if number <= MAX_SETTINGS:
         return ""
     return (
-        f" Shown are {len(shown)} of {number} settings: of each preset the one that is most "
-        "accurate on its hardest split."
+        f" Shown are {len(shown)} of {number} settings: of each preset, at most {MAX_SETTINGS}, "
+        "the one that is most accurate on its hardest split."
     )
 
 
@@ -151,6 +160,8 @@ def shown_posteriors(names: Iterable[str]) -> tuple[str, ...]:
 
 def _settings(store: SweepStore) -> list[Setting]:
     scores: dict[str, dict[str, float]] = defaultdict(dict)
+    if "accuracy_final" not in store.columns("metrics"):
+        return []  # nobody has written a row
     found = store.median_and_band("accuracy_final", by=["run_id"])
     for run_id, split, _, value, *_ in found.fetchall():
         scores[run_id][split] = max(value, scores[run_id].get(split, 0.0))
@@ -186,4 +197,9 @@ def _groups(store: SweepStore) -> dict[tuple[str, tuple[tuple[str, Any], ...]], 
         for config in configs:
             values = [tuple(v) if isinstance(v := config[n], list) else v for n in names]
             groups[preset, tuple(zip(names, values))].append(config)
-    return dict(sorted(groups.items(), key=repr))
+    return {
+        (preset, fields): groups[preset, fields]
+        for preset, fields in sorted(
+            groups, key=lambda key: (key[0], [by_size(value) for _, value in key[1]])
+        )
+    }

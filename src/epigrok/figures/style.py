@@ -1,6 +1,5 @@
 """How every figure looks: palette, sizes and fonts, applied for the time of a `with` block only."""
 
-import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,8 +7,6 @@ from typing import Any
 import matplotlib
 from cycler import cycler
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 COLUMN_WIDTH = 3.4
 """Width of one column of a two-column page, in inches."""
@@ -68,16 +65,6 @@ def publication_style() -> Iterator[None]:
     """Draw and save in the project's style; the caller's settings come back afterwards."""
     with matplotlib.rc_context(_SETTINGS):
         yield
-
-
-def captioned_figure(height: float, caption: str) -> Figure:
-    """A figure of text width and `height` inches, with `caption` printed under its panels."""
-    lines = textwrap.fill(caption, 152, break_on_hyphens=False)
-    share = (0.115 * (lines.count("\n") + 1) + 0.12) / height
-    layout = ConstrainedLayoutEngine(rect=(0.0, share, 1.0, 1.0 - share))
-    figure = Figure(figsize=(TEXT_WIDTH, height), layout=layout)
-    figure.text(0.012, 0.05 / height, lines, fontsize=6.3, va="bottom")
-    return figure
 
 
 def literal(text: str) -> str:

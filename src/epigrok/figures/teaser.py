@@ -50,7 +50,8 @@ def draw_teaser(store: SweepStore) -> DrawnFigure:
             handles=[Line2D([], [], **look) for look in looks], loc="outside lower center", ncols=2
         )
     events = setting_events(setting)
-    sentences = [events[setting.hardest_split, name].sentence() for name in setting.posteriors]
+    keys = [(setting.hardest_split, name) for name in setting.posteriors]
+    sentences = [events[key].sentence() for key in keys if key in events]
     control = (
         f"The control, {setting.posteriors[1]}, is noise that knows nothing of the data. "
         if len(setting.posteriors) > 1
@@ -58,7 +59,7 @@ def draw_teaser(store: SweepStore) -> DrawnFigure:
     )
     caption = (
         f"Epistemic uncertainty (EU) and accuracy at the transition. Left: {setting.preset}, "
-        f"median of {setting.num_runs} runs, held-out split {setting.hardest_split}. "
+        f"{setting.runs} (medians), held-out split {setting.hardest_split}. "
         f"{' '.join(sentences)} {control}Right: Gaussian variational inference in Bayesian linear "
         f"regression at aspect ratio λ = {TRANSITION_LAMBDA:g}, whose EU peaks at ln 2 before its "
         f"accuracy passes {ACCURACY_THRESHOLD:g}."
@@ -82,8 +83,10 @@ def _draw_network(axes: Axes, setting: Setting) -> list[dict[str, Any]]:
     ]
     rows = []
     for quantity, of_split, posterior, curves, look in lines:
+        if (of_split, posterior) not in curves:
+            continue  # its first evaluation is being written
         curve = curves[of_split, posterior]
-        scale = 1.0 if quantity == "accuracy" else curve.median.max()
+        scale = 1.0 if quantity == "accuracy" else curve.median.max() or 1.0
         axes.plot(curve.x, curve.median / scale, **look)
         keys = {"panel": setting.preset, "quantity": quantity, "split": of_split}
         for x, value in zip(curve.x.tolist(), (curve.median / scale).tolist()):

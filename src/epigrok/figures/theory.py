@@ -16,8 +16,8 @@ from epigrok.figures.style import (
     ORANGE,
     PURPLE,
     SKY_BLUE,
+    TEXT_WIDTH,
     VERMILION,
-    captioned_figure,
     label_panel,
     publication_style,
 )
@@ -41,15 +41,13 @@ def draw_summary(model: LinearModel, num_seeds: int, seed: int = 0) -> DrawnFigu
     """The summary of `model`, with `num_seeds` finite systems drawn over the limit curves."""
     table, caption = summary_table(model, num_seeds, seed), summary_caption(model, num_seeds)
     title = "The solvable linear model: uncertainty peaks, threshold and delay"
-    return DrawnFigure(
-        "theory-summary", title, caption, summary_figure(table, caption), listed(table)
-    )
+    return DrawnFigure("theory-summary", title, caption, summary_figure(table), listed(table))
 
 
-def summary_figure(table: Table, caption: str) -> Figure:
+def summary_figure(table: Table) -> Figure:
     """The paper's four panels: dynamics, transition, peak before threshold, delay."""
     with publication_style():
-        figure = captioned_figure(6.4, caption)
+        figure = Figure(figsize=(TEXT_WIDTH, 5.4), layout="constrained")
         panels = figure.subplots(2, 2)
         _draw_dynamics(panels[0, 0], table)
         _draw_transition(panels[0, 1], table)

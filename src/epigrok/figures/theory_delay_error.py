@@ -9,7 +9,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from scipy.special import expit, logit
 
 from epigrok.figures.drawn_figure import DrawnFigure, listed
-from epigrok.figures.style import VERMILION, captioned_figure, label_panel, publication_style
+from epigrok.figures.style import TEXT_WIDTH, VERMILION, label_panel, publication_style
 from epigrok.theory.summary import Table, delay_error_table
 
 _FORMULAS = {
@@ -30,14 +30,14 @@ def draw_delay_error() -> DrawnFigure:
     table = delay_error_table(lams, np.geomspace(1e-12, 0.5, 64))
     caption = delay_error_caption(table)
     title = "How far each formula for the delay is off"
-    figure = delay_error_figure(table, caption)
+    figure = delay_error_figure(table)
     return DrawnFigure("theory-delay-error", title, caption, figure, listed(table))
 
 
-def delay_error_figure(table: Table, caption: str) -> Figure:
+def delay_error_figure(table: Table) -> Figure:
     """One map of the relative error per formula."""
     with publication_style():
-        figure = captioned_figure(5.6, caption)
+        figure = Figure(figsize=(TEXT_WIDTH, 5.1), layout="constrained")
         panels = figure.subplots(2, 2, sharex=True, sharey=True)
         norm = BoundaryNorm(_BOUNDARIES, ncolors=256, extend="both")
         for axes, letter, (formula, title) in zip(panels.flat, "abcd", _FORMULAS.items()):

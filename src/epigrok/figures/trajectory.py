@@ -44,8 +44,9 @@ def draw_trajectory(store: SweepStore) -> DrawnFigure:
                 rows += _draw_row(axes, setting, epistemic, posterior, "epistemic")
                 _mark_events(axes, [e for e in events.values() if e.posterior == posterior])
                 label_nats(axes, f"EU of {posterior}")
-                happened = events[setting.hardest_split, posterior]
-                sentences.append(f"{setting.preset}: {happened.sentence()}")
+                if (setting.hardest_split, posterior) in events:
+                    happened = events[setting.hardest_split, posterior]
+                    sentences.append(f"{setting.preset}: {happened.sentence()}")
             for axes in column[1 + len(setting.posteriors) :]:
                 axes.set_axis_off()
             label_steps(column[len(setting.posteriors)])
@@ -78,6 +79,8 @@ def _draw_row(
 ) -> list[dict[str, Any]]:
     rows = []
     for split in setting.splits:
+        if (split, posterior) not in curves:
+            continue  # its first evaluation is being written
         curve = curves[split, posterior]
         draw_curve(axes, curve, split_look(split, len(curve.x)))
         keys = {**setting.keys(), "quantity": quantity, "split": split, "posterior": posterior}

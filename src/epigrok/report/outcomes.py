@@ -2,17 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
 from statistics import median
 from typing import Any
 
 from epigrok.evaluation import GrokkingTimes, grokking_times
 from epigrok.experiments.status import RunStatus
 from epigrok.experiments.store import SweepStore
-from epigrok.figures.settings import distinguishing_fields
-
-_COLUMNS = ("step", "split", "posterior", "num_samples", "accuracy_final", "epistemic_final")
+from epigrok.figures.events import rows_by_run
+from epigrok.figures.settings import distinguishing_fields, value_label
+from epigrok.report.wording import NONE
 
 
 @dataclass(frozen=True)
@@ -40,16 +38,7 @@ class Median:
 
 def outcomes(store: SweepStore, statuses: Sequence[RunStatus]) -> list[Outcome]:
     """One per run that has been evaluated, split and sampled posterior."""
-    if not set(_COLUMNS) <= set(store.columns("metrics")):
-        return []  # nobody has evaluated anything yet
-    present = " and ".join(f"{name} is not null" for name in _COLUMNS)
-    rows = store.sql(
-        f"select run_id, {', '.join(_COLUMNS)} from metrics where {present} order by run_id, step"
-    ).fetchall()
-    times_of_id = {
-        run_id: grokking_times(dict(zip(_COLUMNS, row[1:])) for row in rows_of_run)
-        for run_id, rows_of_run in groupby(rows, key=itemgetter(0))
-    }
+    times_of_id = {run_id: grokking_times(rows) for run_id, rows in rows_by_run(store)}
     return [
         Outcome(status, times)
         for status in statuses
@@ -72,13 +61,18 @@ def ordered(statuses: Iterable[RunStatus], fields: Sequence[str]) -> list[RunSta
     return sorted(statuses, key=lambda status: [_rank(status.config.get(name)) for name in fields])
 
 
+def field_text(run: RunStatus, name: str) -> str:
+    """A run's value of a field, under the head `field_label` of figures."""
+    return value_label(name, run.config[name]) if name in run.config else NONE
+
+
 def grouped(
     found: Iterable[Outcome], fields: Sequence[str]
 ) -> dict[tuple[str, ...], list[Outcome]]:
     """Outcomes by their runs' values of `fields`, split and posterior."""
     groups: dict[tuple[str, ...], list[Outcome]] = {}
     for outcome in found:
-        values = (str(outcome.run.config.get(name, "-")) for name in fields)
+        values = (field_text(outcome.run, name) for name in fields)
         key = (*values, outcome.times.split, outcome.times.posterior)
         groups.setdefault(key, []).append(outcome)
     return groups

@@ -30,8 +30,8 @@ from epigrok.report.wording import listed, printable
 
 PAGE = "index.html"
 _FIGURES = "figures"
-_PIXELS_PER_INCH = 96
-"""Of CSS."""
+_PIXELS_PER_INCH = 150
+"""A figure of text width fills the page, and words are equally large in all of them."""
 
 
 @dataclass(frozen=True)

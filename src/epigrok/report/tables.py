@@ -7,7 +7,7 @@ from typing import Any, Literal
 from epigrok.experiments.status import RunStatus, most_unseen, varying_fields
 from epigrok.figures.drawn_figure import columns
 from epigrok.figures.settings import field_label
-from epigrok.report.outcomes import Median, Outcome, grouped
+from epigrok.report.outcomes import Median, Outcome, field_text, grouped
 from epigrok.report.wording import accuracy_text, share_text, step_text, value_text
 
 _STEPS = {
@@ -73,8 +73,7 @@ def run_table(statuses: Sequence[RunStatus]) -> Table:
     rows = [
         [
             status.run_id,
-            str(status.config.get("preset", "?")),
-            *(str(status.config.get(name, "-")) for name in fields),
+            *(field_text(status, name) for name in ("preset", *fields)),
             status.state,
             f"{step_text(status.step)} / {step_text(status.num_steps)}",
             *(accuracy_text(status.accuracy.get(name)) for name in splits),

@@ -1,0 +1,199 @@
+"""Every figure can be drawn from a sweep, says what it shows, and fits its page."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from written_runs import GRID, write_grid, write_run
+
+from epigrok.cli import main
+from epigrok.errors import UserError
+from epigrok.experiments import SweepStore, open_sweep
+from epigrok.experiments.sweep import Sweep, prepare
+from epigrok.figures.catalogue import FIGURES, DrawnFigure, draw_all, draw_figure
+from epigrok.figures.style import COLUMN_WIDTH, TEXT_WIDTH, publication_style
+
+FROM_RUNS = [name for name in FIGURES if not name.startswith("theory-")]
+
+
+@pytest.fixture(autouse=True)
+def _few_finite_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Theory has tests of its own, and drawing its systems takes most of the time."""
+    monkeypatch.setattr("epigrok.figures.catalogue._NUM_FINITE_SYSTEMS", 1)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("grid")
+    write_grid(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def store(directory: Path) -> SweepStore:
+    return open_sweep(directory)
+
+
+@pytest.fixture(scope="module")
+def drawn(store: SweepStore) -> dict[str, DrawnFigure]:
+    return {name: draw_figure(name, store) for name in FROM_RUNS}
+
+
+@pytest.fixture(scope="module")
+def single_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("single")
+    sweep = Sweep(name="one", methods=("icl-tiny",), overrides={"evaluation.posteriors": ["point"]})
+    run = next(iter(prepare(path, sweep).values()))
+    write_run(run)
+    return run.path
+
+
+@pytest.mark.parametrize("name", FROM_RUNS)
+def test_every_axis_has_a_label_and_uncertainty_its_unit(
+    name: str, drawn: dict[str, DrawnFigure]
+) -> None:
+    shown = [axes for axes in drawn[name].figure.axes if axes.axison]
+    panels = [axes for axes in shown if axes.get_label() != "<colorbar>"]
+    assert panels
+    for axes in panels:
+        place = axes.get_subplotspec()
+        columns = [other for other in panels if other.get_subplotspec().colspan == place.colspan]
+        rows = [other for other in panels if other.get_subplotspec().rowspan == place.rowspan]
+        # An axis that panels share is labelled once.
+        assert axes.get_xlabel() or any(other.get_xlabel() for other in columns)
+        assert axes.get_ylabel() or any(other.get_ylabel() for other in rows)
+    labels = [axes.get_ylabel() for axes in shown]
+    uncertain = [text for text in labels if re.match("EU of|EU$|AU|EU \\(|symmetric KL", text)]
+    assert all("(nats)" in text for text in uncertain)
+    assert bool(uncertain) == (name not in ("teaser", "accuracy-heatmaps", "calibration"))
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DrawnFigure]:
+    """Figures of one setting, as wide as a column."""
+    path = tmp_path_factory.mktemp("narrow")
+    sweep = Sweep(name="one", methods=("icl-paper-ivon",), overrides={"num_steps": 2000})
+    write_run(next(iter(prepare(path, sweep).values())))
+    store = open_sweep(path)
+    return {name: draw_figure(name, store) for name in FROM_RUNS if "heatmaps" not in name}
+
+
+@pytest.mark.parametrize("name", FROM_RUNS)
+@pytest.mark.parametrize("width", [COLUMN_WIDTH, TEXT_WIDTH])
+def test_nothing_sticks_out_of_a_figure(
+    name: str, width: float, drawn: dict[str, DrawnFigure], narrow: dict[str, DrawnFigure]
+) -> None:
+    figures = narrow if width == COLUMN_WIDTH else drawn
+    if name not in figures:
+        pytest.skip("a map needs a grid, and is as wide as the page")
+    figure = figures[name].figure
+    canvas = FigureCanvasAgg(figure)
+    with publication_style():
+        canvas.draw()
+        extent = figure.get_tightbbox(canvas.get_renderer())
+    assert figure.get_figwidth() == (COLUMN_WIDTH if name == "teaser" else width)
+    width, height = figure.get_size_inches()
+    tolerance = 0.02
+    assert extent.x0 > -tolerance
+    assert extent.y0 > -tolerance
+    assert extent.x1 < width + tolerance
+    assert extent.y1 < height + tolerance
+
+
+@pytest.mark.parametrize("name", FROM_RUNS)
+def test_a_figure_has_a_legend_a_caption_and_its_data(
+    name: str, drawn: dict[str, DrawnFigure]
+) -> None:
+    figure = drawn[name]
+    assert figure.name == name
+    assert [text.get_text() for text in figure.figure.legends[0].get_texts()]
+    assert any(character.isdigit() for character in figure.caption)
+    assert "\n" not in figure.title + figure.caption
+    lengths = {len(values) for values in figure.table.values()}
+    assert len(lengths) == 1
+    assert lengths.pop() > 5
+
+
+def test_what_cannot_be_drawn_is_named_with_the_reason(single_run: Path) -> None:
+    figures, missing = draw_all(open_sweep(single_run))
+    assert {figure.name for figure in figures} | missing.keys() == FIGURES.keys()
+    assert {figure.name for figure in figures} >= {"oracle-distance", "theory-summary"}
+    assert "differ in two fields" in missing["accuracy-heatmaps"]
+    assert "icl-tiny: nothing" in missing["uncertainty-heatmaps"]
+    assert "--evaluation.posteriors" in missing["trajectory"]
+    assert "tracks epistemic uncertainty" in missing["teaser"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("context-noise", "epigrok evaluate RUN --sweep context-noise"),
+        ("context-length", "epigrok evaluate RUN --sweep context-length"),
+        ("calibration", "when a run takes its last step"),
+    ],
+)
+def test_missing_data_is_told_with_what_makes_it(name: str, message: str, tmp_path: Path) -> None:
+    runs = list(prepare(tmp_path, GRID).values())
+    write_run(runs[0])
+    for table in ("context-noise", "context-length", "calibration"):
+        runs[0].table(table).unlink()
+    with pytest.raises(UserError, match=message):
+        draw_figure(name, open_sweep(tmp_path))
+
+
+def test_a_classic_run_has_no_exact_predictors(tmp_path: Path) -> None:
+    run = next(iter(prepare(tmp_path, Sweep(name="one", methods=("classic",))).values()))
+    run.table("metrics").write_text(
+        '{"step": 0, "split": "id_val", "posterior": "point", "num_samples": 1,'
+        ' "num_rows": 1, "accuracy_final": 0.5, "epistemic_final": 0.0}\n'
+    )
+    with pytest.raises(UserError, match="exact predictors to compare with"):
+        draw_figure("oracle-distance", open_sweep(tmp_path))
+
+
+def test_an_unknown_figure_is_answered_with_those_that_exist(store: SweepStore) -> None:
+    with pytest.raises(UserError, match="no figure named 'teasr'; there are: teaser, trajectory"):
+        draw_figure("teasr", store)
+
+
+def test_the_command_names_what_it_wrote(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["figure", "trajectory", str(directory), "--out", str(tmp_path)]) == 0
+    written = capsys.readouterr().out.split()
+    assert written == [
+        str(tmp_path / f"trajectory.{suffix}") for suffix in ("pdf", "svg", "png", "csv", "txt")
+    ]
+    assert all(Path(path).stat().st_size > 100 for path in written)
+
+
+def test_the_command_writes_all_beside_the_runs_and_says_what_is_missing(
+    single_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["figure", "all", str(single_run)]) == 0
+    output = capsys.readouterr().out
+    assert (single_run / "figures" / "oracle-distance.pdf").exists()
+    assert "teaser could not be drawn: no run in" in output
+    assert not (single_run / "figures" / "teaser.pdf").exists()
+
+
+def test_mistakes_are_one_sentence(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["figure", "pie", str(directory)]) == 2
+    assert main(["figure", "all", str(tmp_path / "nowhere")]) == 2
+    errors = capsys.readouterr().err.splitlines()
+    assert len(errors) == 2
+    assert "no figure named 'pie'" in errors[0]
+
+
+def test_drawing_needs_no_torch(directory: Path) -> None:
+    script = f"""import sys
+from epigrok.experiments import open_sweep
+from epigrok.figures.catalogue import draw_figure
+draw_figure("trajectory", open_sweep({str(directory)!r}))
+assert "torch" not in sys.modules"""
+    subprocess.run([sys.executable, "-c", script], check=True)
