@@ -90,7 +90,9 @@ def _vary_context(path: Path) -> None:
     run = open_run(path)
     # Only the posterior whose samples cost least, as there are many contexts.
     num_samples = run.config.evaluation.num_samples
-    options = EvaluateOptions(posteriors=("laplace",), num_samples=num_samples, device="cpu")
+    options = EvaluateOptions(
+        posteriors=("laplace:evidence",), num_samples=num_samples, device="cpu"
+    )
     evaluate_run(run, options, "context-length")
     evaluate_run(run, options, "context-noise")
 

@@ -67,5 +67,5 @@ def _print_times(run: Run) -> None:
 
 
 def _line(cells: list[str]) -> str:
-    widths = [10, 34, *[16] * (len(cells) - 2)]
+    widths = [10, 36, *[16] * (len(cells) - 2)]
     return "".join(f"{cell:<{width}}" for cell, width in zip(cells, widths)).rstrip()

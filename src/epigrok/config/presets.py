@@ -72,7 +72,7 @@ def icl_tiny() -> RunConfig:
         schedule=ScheduleConfig(warmup_steps=100),
         evaluation=EvaluationConfig(
             every=100,
-            posteriors=("point", "laplace", "weight-noise:0.1"),
+            posteriors=("point", "laplace:evidence", "laplace", "weight-noise:0.1"),
             num_sampled_rows=256,
         ),
         num_steps=2000,

@@ -5,6 +5,7 @@ splits, the one that considers all tasks on splits of unseen ones.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -65,9 +66,9 @@ def _draw_sweep(store: SweepStore, axis: str) -> DrawnFigure:
         if setting.num_examples > 1
     ]
     usable = [
-        (setting, curves)
+        (replace(setting, posteriors=(posterior,)), curves)
         for setting, curves in read
-        if all((setting.hardest_split, setting.posteriors[0]) in c for c in curves.values())
+        if (posterior := _shown_posterior(setting, curves))
     ]
     name = axis.replace("_", "-")
     if not usable:
@@ -86,7 +87,7 @@ def _draw_sweep(store: SweepStore, axis: str) -> DrawnFigure:
                 if metric == "accuracy":
                     axes.set(ylabel=label, ylim=(-0.03, 1.05))
                 else:
-                    label_nats(axes, f"{label} of {setting.posteriors[0]}")
+                    label_nats(axes, label, setting.posteriors[0])
             column[-1].set_xlabel(_AXIS_LABELS[axis])
             sentences.append(_sentence(setting, curves, axis))
         add_legend(figure, [*split_handles(columns(rows)["split"]), *_exact_handles(axis)])
@@ -100,6 +101,16 @@ def _draw_sweep(store: SweepStore, axis: str) -> DrawnFigure:
         f"{splits_sentence(table['split'])}{choice_note(store, settings)}"
     )
     return DrawnFigure(name, _TITLE.format(kind), caption, figure, table)
+
+
+def _shown_posterior(setting: Setting, curves: dict[str, Curves]) -> str | None:
+    """The posterior that other figures show, or else the first that was evaluated here."""
+    found = sorted({posterior for _, posterior in curves["epistemic"]})
+    others = [name for name in found if not name.startswith(ORACLES)]
+    for name in (*setting.posteriors, *others):
+        if all((setting.hardest_split, name) in of_metric for of_metric in curves.values()):
+            return name
+    return None
 
 
 def _read(setting: Setting, axis: str, metric: str) -> Curves:

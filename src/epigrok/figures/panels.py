@@ -51,9 +51,9 @@ def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
     )
 
 
-def label_nats(axes: Axes, quantity: str) -> None:
+def label_nats(axes: Axes, quantity: str, posterior: str) -> None:
     """An axis of a quantity in nats, from zero; small values share one power of ten."""
-    axes.set_ylabel(f"{quantity}\n(nats)")
+    axes.set_ylabel(f"{quantity} (nats)\n{posterior}")
     axes.set_ylim(0.0, 1.08 * max(axes.dataLim.y1, 1e-12))
     axes.ticklabel_format(axis="y", scilimits=(-2, 3))
 

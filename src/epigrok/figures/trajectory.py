@@ -43,7 +43,7 @@ def draw_trajectory(store: SweepStore) -> DrawnFigure:
             for axes, posterior in zip(column[1:], setting.posteriors):
                 rows += _draw_row(axes, setting, epistemic, posterior, "epistemic")
                 _mark_events(axes, [e for e in events.values() if e.posterior == posterior])
-                label_nats(axes, f"EU of {posterior}")
+                label_nats(axes, "EU", posterior)
                 if (setting.hardest_split, posterior) in events:
                     happened = events[setting.hardest_split, posterior]
                     sentences.append(f"{setting.preset}: {happened.sentence()}")
