@@ -42,7 +42,8 @@ def test_the_paper_sweep_is_the_papers_grid() -> None:
         recipe = flatten(to_json(preset(config.preset)))
         changed = {k for k, v in flatten(to_json(config)).items() if recipe[k] != v}
         allowed = {"task.num_base_tasks", "task.train_fraction", "num_steps", "run_seed"}
-        assert changed <= allowed | {"task_seed"}
+        assert changed <= allowed | {"task_seed", "evaluation.final_sweeps"}
+        assert config.evaluation.final_sweeps == ("context-length", "context-noise")
 
 
 def test_the_controls_sweep_changes_what_its_variants_say() -> None:

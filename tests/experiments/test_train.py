@@ -231,3 +231,24 @@ def test_ctrl_c_saves_and_says_how_to_resume(number: signal.Signals, tmp_path: P
     assert f"stopped at step {step}, saved" in text
     assert f"epigrok train icl-tiny --out '{run_dir}' --evaluation.num-rows 48" in text
     assert step in epigrok.open_run(run_dir).checkpoints
+
+
+def test_training_can_end_with_the_sweeps_over_contexts(tmp_path: Path) -> None:
+    config = tiny()
+    settings = dataclasses.replace(
+        config.evaluation, final_sweeps=("context-length", "context-noise")
+    )
+    run = epigrok.train(dataclasses.replace(config, evaluation=settings), tmp_path)
+    lengths = read_json_lines(tmp_path / "context-length.jsonl")
+    noises = read_json_lines(tmp_path / "context-noise.jsonl")
+    assert run.is_done
+    assert {row["context_length"] for row in lengths} == set(range(1, 7))
+    assert {row["context_noise"] for row in noises} == {k / 10 for k in range(11)}
+    assert {row["step"] for row in lengths + noises} == {config.num_steps}
+
+
+def test_the_classic_family_has_no_context_to_vary() -> None:
+    with pytest.raises(UserError, match="no context to vary"):
+        dataclasses.replace(
+            preset("classic"), evaluation=EvaluationConfig(final_sweeps=("context-noise",))
+        )

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 
 from epigrok.commands.arguments import parse
-from epigrok.evaluation import SweepName, grokking_times
+from epigrok.config import ContextSweep
+from epigrok.evaluation import grokking_times
 from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
 from epigrok.experiments.run import Run, open_run
 from epigrok.experiments.zoo import open_run_or_zoo
@@ -22,7 +23,7 @@ class EvaluateArguments:
 
     run: Annotated[str, tyro.conf.Positional]
     """Run directory, or `zoo:NAME` for a run that comes with the package (`epigrok zoo`)."""
-    sweep: Literal["context-length", "context-noise"] | None = None
+    sweep: ContextSweep | None = None
     """Vary the context: its length from 1 to training's, or its answers' noise from 0 to 1."""
     ensemble: tuple[Path, ...] = ()
     """Other runs of the same task, evaluated together with this one as an ensemble."""
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _print_rows(rows: list[dict[str, Any]], sweep: SweepName | None) -> None:
+def _print_rows(rows: list[dict[str, Any]], sweep: ContextSweep | None) -> None:
     suffix = "" if sweep else "_final"
     axis = sweep.replace("-", "_") if sweep else None
     heads = [axis] if axis else []

@@ -12,13 +12,14 @@ from epigrok.config.learning import (
 )
 from epigrok.config.posterior import PosteriorName, parse_posterior
 from epigrok.config.presets import departures_from_recipe, preset, presets
-from epigrok.config.run import EvaluationConfig, RunConfig
+from epigrok.config.run import ContextSweep, EvaluationConfig, RunConfig
 from epigrok.config.serialisation import differing_fields, flatten, from_json, run_id, to_json
 from epigrok.config.task import ClassicTask, OneParameterTask, TaskConfig, TwoParameterTask
 
 __all__ = [
     "AdamWConfig",
     "ClassicTask",
+    "ContextSweep",
     "EvaluationConfig",
     "IVONConfig",
     "MLPConfig",

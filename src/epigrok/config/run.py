@@ -16,6 +16,8 @@ from epigrok.config.learning import (
 from epigrok.config.posterior import parse_posterior
 from epigrok.config.task import ClassicTask, TaskConfig, TwoParameterTask
 
+ContextSweep = Literal["context-length", "context-noise"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationConfig:
@@ -36,6 +38,8 @@ class EvaluationConfig:
     """Posterior samples of a second evaluation at the last step."""
     matmul_precision: Literal["float32", "tf32"] = "tf32"
     """Of matrix products on a GPU; weights, sums and everything on a CPU stay float32 or wider."""
+    final_sweeps: tuple[ContextSweep, ...] = ()
+    """What to vary of the context once training is over."""
     oracle_noise: float = 1e-3
     """Label noise that the exact Bayesian predictors allow for; 0 leaves them out."""
 
@@ -117,6 +121,7 @@ class RunConfig:
                 f"{self.task.num_train_tasks} training tasks that share its input sequences",
             )
         if isinstance(self.task, ClassicTask):
+            require(not self.evaluation.final_sweeps, "the classic family has no context to vary")
             require(
                 self.batch_size <= self.task.num_training_points,
                 f"batch_size {self.batch_size} exceeds the {self.task.num_training_points} "

@@ -16,7 +16,7 @@ from epigrok.evaluation.separation import (
 )
 
 if TYPE_CHECKING:
-    from epigrok.evaluation.context_sweeps import ContextRow, SweepName, context_sweep
+    from epigrok.evaluation.context_sweeps import ContextRow, context_sweep
     from epigrok.evaluation.evaluator import (
         EvaluationRow,
         EvaluationSet,
@@ -42,7 +42,6 @@ __all__ = [
     "Reading",
     "Scores",
     "Separation",
-    "SweepName",
     "context_sweep",
     "evaluate",
     "evaluate_oracles",
@@ -65,7 +64,6 @@ _HOME_OF_NAME = {
     "EvaluationSet": "evaluator",
     "OraclePredictions": "scores",
     "Scores": "scores",
-    "SweepName": "context_sweeps",
     "context_sweep": "context_sweeps",
     "evaluate": "evaluator",
     "evaluate_oracles": "evaluator",

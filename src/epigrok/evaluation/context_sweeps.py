@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isnan
-from typing import Literal
 
-from epigrok.config import RunConfig
+from epigrok.config import ContextSweep, RunConfig
 from epigrok.config.posterior import BELIEVES_CLEAN
 from epigrok.evaluation.evaluator import (
     EvaluationSet,
@@ -19,7 +18,6 @@ from epigrok.model import Network
 from epigrok.posteriors import Posterior
 from epigrok.tasks import TaskFamily, with_context_noise
 
-SweepName = Literal["context-length", "context-noise"]
 NOISE_LEVELS = tuple(round(0.1 * k, 1) for k in range(11))
 
 
@@ -42,7 +40,7 @@ ScoreSets = Callable[[dict[str, EvaluationSet]], dict[str, dict[str, Scores]]]
 
 
 def context_sweep(
-    name: SweepName,
+    name: ContextSweep,
     config: RunConfig,
     model: Network,
     family: TaskFamily,

@@ -11,16 +11,20 @@ _GRID = {
     "task.num_base_tasks": (8, 16, 32, 64, 128),
     "task.train_fraction": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8),
 }
+_CONTEXT_SWEEPS = {"evaluation.final_sweeps": ["context-length", "context-noise"]}
 
 
 def paper() -> Sweep:
-    """The paper's grid: 5 task counts x 6 fractions x 4 seeds x {MAP + Laplace, IVON}."""
+    """The paper's grid: 5 task counts x 6 fractions x 4 seeds x {MAP + Laplace, IVON}.
+
+    Each run ends with its sweeps over context length and context noise.
+    """
     return Sweep(
         name="paper",
         methods=("icl-paper", "icl-paper-ivon"),
         axes=_GRID,
         seeds=(0, 1, 2, 3),
-        overrides={"num_steps": 100_000},
+        overrides={"num_steps": 100_000, **_CONTEXT_SWEEPS},
         conditions=(Condition(where={"task.num_base_tasks": 128}, set={"num_steps": 200_000}),),
     )
 
@@ -32,6 +36,7 @@ def paper_medium() -> Sweep:
         methods=tuple(name for name in ("icl-medium", "icl-medium-ivon") if name in presets()),
         axes=_GRID,
         seeds=(0, 1, 2, 3),
+        overrides=_CONTEXT_SWEEPS,
     )
 
 
@@ -61,6 +66,7 @@ def smoke() -> Sweep:
                 where={"preset": ["classic-ivon", "icl-tiny-ivon"]},
                 set={"evaluation.posteriors": ["point", "ivon", "weight-noise:0.1"]},
             ),
+            Condition(where={"preset": ["icl-tiny", "icl-tiny-ivon"]}, set=_CONTEXT_SWEEPS),
         ),
     )
 

@@ -3,10 +3,10 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from epigrok.config import ContextSweep
 from epigrok.errors import UserError
 from epigrok.evaluation import (
     EvaluationSet,
-    SweepName,
     context_sweep,
     evaluate,
     evaluation_precision,
@@ -37,7 +37,7 @@ class EvaluateOptions:
 def evaluate_run(
     run: Run,
     options: EvaluateOptions,
-    sweep: SweepName | None = None,
+    sweep: ContextSweep | None = None,
     ensemble_with: tuple[Run, ...] = (),
 ) -> list[dict[str, Any]]:
     """Evaluate one checkpoint; the rows are returned and kept in the run directory.

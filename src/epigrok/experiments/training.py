@@ -16,6 +16,7 @@ from epigrok.config import RunConfig
 from epigrok.errors import UserError
 from epigrok.evaluation import EvaluationRow, evaluation_sets, tracked_rows
 from epigrok.experiments.device import DeviceName, choose_device
+from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
 from epigrok.experiments.interruption import StopRequest, stop_on_signal
 from epigrok.experiments.lease import SECONDS, Lease, LeaseLostError, hold_lease
 from epigrok.experiments.position_shards import merge_positions, remove_position_shards
@@ -159,6 +160,9 @@ class _Session:
             lease.require_held()
             self._after_step(record)
         if self._state.step == self._config.num_steps:
+            for sweep in self._config.evaluation.final_sweeps:
+                evaluate_run(Run(self._run), EvaluateOptions(device=self._options.device), sweep)
+                lease.require_held()
             merge_positions(self._run.path)
             self._report_status("done", None)
             self._run.mark_done()
