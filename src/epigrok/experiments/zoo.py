@@ -7,13 +7,15 @@ user's, where evaluations can be kept like those of any run.
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
 
 from epigrok.errors import UserError
 from epigrok.experiments.run import Run, open_run
-from epigrok.experiments.run_files import CONFIG
+from epigrok.experiments.run_files import CONFIG, PARQUET
+from epigrok.files import write_json
 from epigrok.training.checkpoints import checkpoint_path
 
 PREFIX = "zoo:"
@@ -21,7 +23,9 @@ CARD = "README.md"
 UNPACKED = Path("zoo")
 """Where entries are copied to, below the current directory."""
 _SHIPPED = Path(__file__).resolve().parents[1] / "zoo"
-_KEPT = (CONFIG, "provenance.json", "world.safetensors", "status.json", "DONE")
+_KEPT = (CONFIG, "world.safetensors", PARQUET, "DONE")
+_PRIVATE = ("host", "pid")
+"""What is nobody else's business."""
 
 
 def zoo_names() -> list[str]:
@@ -54,6 +58,10 @@ def pack(run: Run, destination: Path, card: str) -> None:
     destination.mkdir(parents=True)
     for file in [*(run.path / name for name in _KEPT), *run.path.glob("*.jsonl")]:
         shutil.copyfile(file, destination / file.name)
+    provenance = run.directory.provenance()
+    provenance["sessions"] = [_public(session) for session in provenance["sessions"]]
+    write_json(destination / "provenance.json", provenance)
+    write_json(destination / "status.json", _public(run.directory.status()))
     for step in run.checkpoints:
         target = checkpoint_path(destination / "checkpoints", step)
         target.mkdir(parents=True)
@@ -62,6 +70,10 @@ def pack(run: Run, destination: Path, card: str) -> None:
             smaller = {name: tensor.to(torch.bfloat16) for name, tensor in tensors.items()}
             save_file(smaller, target / file.name)
     (destination / CARD).write_text(card)
+
+
+def _public(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in _PRIVATE}
 
 
 def _shipped(name: str) -> Path:
