@@ -3,8 +3,7 @@
 Names that need torch are loaded on first use, so that reading off grokking times needs none.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from epigrok.evaluation.grokking_times import GrokkingTimes, grokking_times
 from epigrok.evaluation.separation import (
@@ -14,6 +13,7 @@ from epigrok.evaluation.separation import (
     readings,
     separations,
 )
+from epigrok.lazy_names import loader
 
 if TYPE_CHECKING:
     from epigrok.evaluation.context_sweeps import ContextRow, context_sweep
@@ -76,9 +76,4 @@ _HOME_OF_NAME = {
     "with_oracle": "evaluator",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from the module that defines it."""
-    if name not in _HOME_OF_NAME:
-        raise AttributeError(f"module 'epigrok.evaluation' has no attribute {name!r}")
-    return getattr(import_module(f"epigrok.evaluation.{_HOME_OF_NAME[name]}"), name)
+__getattr__ = loader(__name__, _HOME_OF_NAME)

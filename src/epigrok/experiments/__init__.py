@@ -3,8 +3,9 @@
 Names are loaded on first use, so that looking at results imports no torch.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from epigrok.lazy_names import loader
 
 if TYPE_CHECKING:
     from epigrok.experiments.run import Run, open_run
@@ -31,9 +32,4 @@ _HOME_OF_NAME = {
     "train": "training",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from the module that defines it."""
-    if name not in _HOME_OF_NAME:
-        raise AttributeError(f"module 'epigrok.experiments' has no attribute {name!r}")
-    return getattr(import_module(f"epigrok.experiments.{_HOME_OF_NAME[name]}"), name)
+__getattr__ = loader(__name__, _HOME_OF_NAME)

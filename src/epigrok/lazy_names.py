@@ -1,0 +1,16 @@
+"""Public names of a package that are loaded on first use, so that importing it stays instant."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def loader(package: str, home_of_name: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of `package`: each name comes from its home, a module of the package."""
+
+    def load(name: str) -> Any:
+        if name not in home_of_name:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{home_of_name[name]}"), name)
+
+    return load
