@@ -44,12 +44,23 @@ class Transformer(nn.Module):
     def features(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B T D"]:
         """What the head sees: normalised hidden states at the positions that predict answers."""
         # Nothing is predicted from the last answer, so it is not computed.
-        hidden_BLD = self.embedding(tokens_BL[:, :-1])
+        tokens_BL = tokens_BL[:, :-1]
+        hidden_BLD = self.embedding(tokens_BL)
         asking = slice(self.example_length - 2, None, self.example_length)
-        for block in self.blocks[:-1]:
-            hidden_BLD = block(hidden_BLD, self.rotary)
+        for index, block in enumerate(self.blocks[:-1]):
+            projected_BLE = self._first_projections(tokens_BL) if index == 0 else None
+            hidden_BLD = block(hidden_BLD, self.rotary, projected_BLE=projected_BLE)
         # The last block is read at answer positions only, so only they need queries and an MLP.
         return self.norm(self.blocks[-1](hidden_BLD, self.rotary, asking))
+
+    def _first_projections(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
+        """Queries, keys and values of the first block, looked up: it sees nothing but tokens."""
+        first = self.blocks[0]
+        assert isinstance(first, Block)
+        table_CE = first.projections(first.attention_norm(self.embedding.weight))
+        every_token_C = torch.arange(len(table_CE), device=tokens_BL.device)
+        # As a product: its gradient adds up rows far faster than that of indexing.
+        return (tokens_BL[..., None] == every_token_C).to(table_CE.dtype) @ table_CE
 
     def forward(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B T C"]:
         """Logits of each row's answers."""
@@ -76,32 +87,39 @@ class Block(nn.Module):
         hidden_BLD: Float[Tensor, "B L D"],
         rotary: Float[Tensor, "2 W K"],
         asking: slice | None = None,
+        projected_BLE: Float[Tensor, "B L E"] | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """The block's output at the positions `asking`, by default at all."""
-        normed_BLD = self.attention_norm(hidden_BLD)
-        residual_BTD = hidden_BLD if asking is None else hidden_BLD[:, asking]
-        attended_BTD = self._attend(normed_BLD, rotary, asking)
+        """The block's output at the positions `asking`, by default at all.
+
+        Args:
+            hidden_BLD: The residual stream.
+            rotary: Cosines and sines of the positions.
+            asking: Positions whose output is wanted.
+            projected_BLE: Queries, keys and values of all positions, where they are known already.
+        """
+        if asking is None:
+            if projected_BLE is None:
+                projected_BLE = self.projections(self.attention_norm(hidden_BLD))
+            residual_BTD = hidden_BLD
+            attended_BTD = self_attention(projected_BLE, rotary, self.num_heads)
+        else:
+            normed_BLD = self.attention_norm(hidden_BLD)
+            residual_BTD = hidden_BLD[:, asking]
+            attended_BTD = asking_attention(
+                self.query(normed_BLD[:, asking]),
+                self.key_value(normed_BLD),
+                rotary,
+                self.num_heads,
+                asking,
+            )
         residual_BTD = residual_BTD + self.attention_out(attended_BTD)
         normed_BTD = self.feedforward_norm(residual_BTD)
         inner = rectified_linear(normed_BTD, self.feedforward_in.weight)
         return residual_BTD + self.feedforward_out(inner)
 
-    def _attend(
-        self,
-        normed_BLD: Float[Tensor, "B L D"],
-        rotary: Float[Tensor, "2 W K"],
-        asking: slice | None,
-    ) -> Float[Tensor, "B T D"]:
-        if asking is None:
-            weight = torch.cat([self.query.weight, self.key_value.weight])
-            return self_attention(functional.linear(normed_BLD, weight), rotary, self.num_heads)
-        return asking_attention(
-            self.query(normed_BLD[:, asking]),
-            self.key_value(normed_BLD),
-            rotary,
-            self.num_heads,
-            asking,
-        )
+    def projections(self, normed: Float[Tensor, "... D"]) -> Float[Tensor, "... E"]:
+        """Queries, keys and values, in one product."""
+        return functional.linear(normed, torch.cat([self.query.weight, self.key_value.weight]))
 
 
 def initialise_transformer(model: Transformer, config: TransformerConfig, run_seed: int) -> None:
