@@ -39,7 +39,7 @@ def best_of_three(work: Callable[[], object]) -> float:
 
 
 def our_fit(weight: Tensor, features: Tensor, answers: Tensor) -> LastLayerLaplace:
-    curvature = head_curvature(weight, features.split(CHUNK), answers.split(CHUNK))
+    curvature = head_curvature(weight, zip(features.split(CHUNK), answers.split(CHUNK)))
     return LastLayerLaplace.fit(curvature, PRIOR_PRECISION)
 
 

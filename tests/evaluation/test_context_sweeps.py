@@ -21,12 +21,14 @@ def small(name: str) -> RunConfig:
     return dataclasses.replace(config, task=task, model=model, batch_size=16)
 
 
-def rows_of(name: str, sweep: str) -> tuple[RunConfig, list[ContextRow]]:
+def rows_of(name: str, sweep: str, **evaluation: object) -> tuple[RunConfig, list[ContextRow]]:
     config = small(name)
+    settings = dataclasses.replace(config.evaluation, **evaluation)  # type: ignore[arg-type]
+    config = dataclasses.replace(config, evaluation=settings)
     model = build_model(config)
     family = build_family(config, sample_world(config.task, 0))
     posteriors = [Point.of(model), WeightNoise.relative(model, 0.3)]
-    return config, context_sweep(sweep, config, model, family, posteriors, 3)  # type: ignore[arg-type]
+    return config, list(context_sweep(sweep, config, model, family, posteriors, 3))  # type: ignore[arg-type]
 
 
 def pick(rows: list[ContextRow], **wanted: object) -> list[ContextRow]:
@@ -97,3 +99,9 @@ def test_knowing_the_noise_beats_believing_in_a_clean_context() -> None:
         assert informed.metrics["nll"] < believer.metrics["nll"] + 0.1
     (useless,) = pick(rows, split="id_val", posterior="oracle-generalising", context_noise=1.0)
     assert useless.metrics["total"] == pytest.approx(torch.tensor(7.0).log().item(), abs=1e-6)
+
+
+def test_an_oracle_that_allows_for_no_noise_is_left_out_at_every_level() -> None:
+    _, rows = rows_of("icl-tiny", "context-noise", oracle_noise=0.0)
+    assert {row.posterior for row in rows} == {"point", "weight-noise:0.3"}
+    assert not any("kl_memorising" in row.metrics for row in rows)

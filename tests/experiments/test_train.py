@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import random
 import signal
 import subprocess
@@ -17,7 +18,8 @@ import torch
 import epigrok
 from epigrok.config import AdamWConfig, EvaluationConfig, RunConfig, ScheduleConfig, preset
 from epigrok.errors import UserError
-from epigrok.experiments import DivergedError, Run, TrainOptions
+from epigrok.experiments import DivergedError, Run, TrainOptions, training
+from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
 from epigrok.files import read_json_lines
 
 REPEATABLE = ("config.json", "metrics.jsonl", "training.jsonl", "calibration.jsonl")
@@ -252,3 +254,34 @@ def test_the_classic_family_has_no_context_to_vary() -> None:
         dataclasses.replace(
             preset("classic"), evaluation=EvaluationConfig(final_sweeps=("context-noise",))
         )
+
+
+def test_a_stop_during_the_sweeps_over_contexts_is_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tiny()
+    settings = dataclasses.replace(config.evaluation, final_sweeps=("context-noise",))
+    config = dataclasses.replace(config, evaluation=settings)
+    scored = training.evaluate_run
+
+    def stopped(*arguments: object, **options: object) -> object:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return scored(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(training, "evaluate_run", stopped)
+    run = epigrok.train(config, tmp_path)
+    assert not run.is_done
+    assert run.directory.status()["state"] == "stopped"
+    assert not (tmp_path / "context-noise.jsonl").exists()
+    monkeypatch.undo()
+    assert epigrok.train(config, tmp_path).is_done
+    assert (tmp_path / "context-noise.jsonl").exists()
+
+
+def test_what_cannot_be_evaluated_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="num_samples must be positive"):
+        EvaluateOptions(num_samples=0)
+    config = dataclasses.replace(preset("classic"), num_steps=10)
+    run = epigrok.train(config, tmp_path, TrainOptions(stop_at_step=1))
+    with pytest.raises(UserError, match="no context to vary"):
+        evaluate_run(run, EvaluateOptions(), "context-noise")

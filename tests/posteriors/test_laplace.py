@@ -36,7 +36,7 @@ def problem(num_answers: int = 40, width: int = 6, classes: int = 4) -> tuple[Te
 def curvature_of(
     features: Tensor, weight: Tensor, answers: Tensor, chunk: int = 7
 ) -> HeadCurvature:
-    return head_curvature(weight, features.split(chunk), answers.split(chunk))
+    return head_curvature(weight, zip(features.split(chunk), answers.split(chunk)))
 
 
 def test_the_exact_curvature_is_the_exact_hessian() -> None:
@@ -193,7 +193,7 @@ def test_what_is_not_finite_raises() -> None:
     with pytest.raises(UserError, match="-1"):
         LastLayerLaplace.fit(curvature_of(*problem()), -1.0)
     with pytest.raises(UserError, match="at least one"):
-        head_curvature(weight, [], [])
+        head_curvature(weight, [])
     with pytest.raises(UserError, match="too large"):
         exact_curvature(torch.zeros(100, 100), [])
 

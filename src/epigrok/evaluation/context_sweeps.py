@@ -1,6 +1,6 @@
 """How predictions depend on the context, its length and its noise, with the model held fixed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import isnan
 
@@ -35,8 +35,8 @@ class ContextRow:
     """Of the answer asked with this context."""
 
 
-ScoreSets = Callable[[dict[str, EvaluationSet]], dict[str, dict[str, Scores]]]
-"""Evaluation sets by split -> scores by posterior and split."""
+ScoreSets = Callable[[dict[str, EvaluationSet]], Iterator[tuple[str, dict[str, Scores]]]]
+"""Evaluation sets by split -> each posterior in turn, with its scores by split."""
 
 
 def context_sweep(
@@ -46,23 +46,25 @@ def context_sweep(
     family: TaskFamily,
     posteriors: list[Posterior],
     num_samples: int,
-) -> list[ContextRow]:
-    """Every posterior on every split along one axis of contexts, the exact predictors included."""
+) -> Iterator[ContextRow]:
+    """Every posterior on every split along one axis of contexts, the exact predictors included.
 
-    def score_sets(sets: dict[str, EvaluationSet]) -> dict[str, dict[str, Scores]]:
-        return {
-            posterior.name: score_posterior(model, posterior, sets, num_samples)
-            for posterior in posteriors
-        }
+    Rows come as they are computed: who takes them may stop in between.
+    """
+
+    def score_sets(sets: dict[str, EvaluationSet]) -> Iterator[tuple[str, dict[str, Scores]]]:
+        for posterior in posteriors:
+            yield posterior.name, score_posterior(model, posterior, sets, num_samples)
 
     if name == "context-length":
-        return context_length_sweep(config, family, score_sets)
-    return context_noise_sweep(config, family, score_sets)
+        yield from context_length_sweep(config, family, score_sets)
+    else:
+        yield from context_noise_sweep(config, family, score_sets)
 
 
 def context_length_sweep(
     config: RunConfig, family: TaskFamily, score_sets: ScoreSets
-) -> list[ContextRow]:
+) -> Iterator[ContextRow]:
     """Context lengths from 1, a query without examples, to training's.
 
     Where every answer of a row is asked, one pass gives all lengths, because the model is causal
@@ -71,59 +73,57 @@ def context_length_sweep(
     longest = config.task.num_examples
     sets = evaluation_sets(config, family)
     one_pass = {split: rows for split, rows in sets.items() if rows.batch.is_scored_BT.all()}
-    rows = [
-        row
-        for posterior, by_split in _with_oracles(score_sets(one_pass), one_pass).items()
-        for split, scores in by_split.items()
-        for row in _rows(split, posterior, scores, range(1, longest + 1))
-    ]
+    for posterior, by_split in _with_oracles(score_sets, one_pass):
+        for split, scores in by_split.items():
+            yield from _rows(split, posterior, scores, range(1, longest + 1))
     for length in range(1, longest + 1) if len(one_pass) < len(sets) else ():
         of_length = evaluation_sets(config, family, length)
         asked = {split: of_length[split] for split in sets if split not in one_pass}
-        rows += [
-            row
-            for posterior, by_split in _with_oracles(score_sets(asked), asked).items()
-            for split, scores in by_split.items()
-            for row in _rows(split, posterior, scores, [length])
-        ]
-    return rows
+        for posterior, by_split in _with_oracles(score_sets, asked):
+            for split, scores in by_split.items():
+                yield from _rows(split, posterior, scores, [length])
 
 
 def context_noise_sweep(
     config: RunConfig, family: TaskFamily, score_sets: ScoreSets
-) -> list[ContextRow]:
+) -> Iterator[ContextRow]:
     """Noise levels from 0 to 1, all sharing their random numbers, at full context length.
 
-    The exact predictors come twice: knowing the noise level, and believing the context clean.
+    The exact predictors come twice: knowing the noise level, and believing the context clean. One
+    level at a time, because predictions of all levels at once would not fit a small GPU.
     """
     longest, slight = config.task.num_examples, config.evaluation.oracle_noise
-    sets: dict[tuple[str, float], EvaluationSet] = {}
-    rows: list[ContextRow] = []
-    for split in family.splits:
-        clean = family.evaluation_batch(split, config.evaluation.num_rows, longest)
-        for noise in NOISE_LEVELS:
-            batch = with_context_noise(clean, noise, config.task.vocabulary_size, config.task_seed)
-            sets[split, noise] = with_oracle(config, family, batch, max(noise, slight))
-            believers = oracle_scores(with_oracle(config, family, batch)) if noise > slight else {}
-            for oracle, scores in believers.items():
-                rows += _rows(split, oracle + BELIEVES_CLEAN, scores, [longest], noise)
-    # All levels at once: each weight sample is drawn once and predicts them all.
-    keys = {f"{split} {noise}": (split, noise) for split, noise in sets}
-    named = {key: sets[which] for key, which in keys.items()}
-    for posterior, by_key in _with_oracles(score_sets(named), named).items():
-        for key, scores in by_key.items():
-            split, noise = keys[key]
-            rows += _rows(split, posterior, scores, [longest], noise)
-    return rows
+    clean = {
+        split: family.evaluation_batch(split, config.evaluation.num_rows, longest)
+        for split in family.splits
+    }
+    for noise in NOISE_LEVELS:
+        batches = {
+            split: with_context_noise(rows, noise, config.task.vocabulary_size, config.task_seed)
+            for split, rows in clean.items()
+        }
+        # Without any noise to allow for there are no exact predictors, at no level.
+        known = max(noise, slight) if slight else 0.0
+        sets = {split: with_oracle(config, family, rows, known) for split, rows in batches.items()}
+        for posterior, by_split in _with_oracles(score_sets, sets):
+            for split, scores in by_split.items():
+                yield from _rows(split, posterior, scores, [longest], noise)
+        for split, rows in batches.items() if noise > slight > 0 else ():
+            for oracle, scores in oracle_scores(with_oracle(config, family, rows)).items():
+                yield from _rows(split, oracle + BELIEVES_CLEAN, scores, [longest], noise)
 
 
 def _with_oracles(
-    scores: dict[str, dict[str, Scores]], sets: dict[str, EvaluationSet]
-) -> dict[str, dict[str, Scores]]:
+    score_sets: ScoreSets, sets: dict[str, EvaluationSet]
+) -> Iterator[tuple[str, dict[str, Scores]]]:
+    if not sets:
+        return
+    yield from score_sets(sets)
+    exact: dict[str, dict[str, Scores]] = {}
     for split, rows in sets.items():
-        for oracle, of_oracle in oracle_scores(rows).items():
-            scores.setdefault(oracle, {})[split] = of_oracle
-    return scores
+        for oracle, scores in oracle_scores(rows).items():
+            exact.setdefault(oracle, {})[split] = scores
+    yield from exact.items()
 
 
 def _rows(

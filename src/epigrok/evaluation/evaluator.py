@@ -26,7 +26,7 @@ from epigrok.tasks import Batch, TaskFamily, hypotheses, observed
 from epigrok.uncertainty import BayesOracle
 
 ROWS_PER_CHUNK = {"cpu": 512, "cuda": 4096}
-"""Rows evaluated at a time; bounds memory, changes no number."""
+"""Rows that go through the network at a time, which bounds the memory of its activations."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,8 @@ def _joined(sets: list[EvaluationSet]) -> EvaluationSet:
         torch.cat([batch.is_scored_BT for batch in batches]),
     )
     known = [oracle for oracle in oracles if oracle is not None]
-    if len(known) < len(oracles):
+    assert len(known) in (0, len(oracles)), "exact predictions of some sets, but not of all"
+    if not known:
         return EvaluationSet(batch, None)
     oracle = OraclePredictions(
         torch.cat([oracle.memorising_BTC for oracle in known]),

@@ -49,11 +49,7 @@ def tracked_posteriors(
     parsed = [parse_posterior(name) for name in names or config.evaluation.posteriors]
     curvature = None
     if any(name.is_laplace for name in parsed):
-        features = _answer_features(model, fit_set)
-        pairs = list(features)
-        curvature = head_curvature(
-            model.head_weight, (pair[0] for pair in pairs), (pair[1] for pair in pairs)
-        )
+        curvature = head_curvature(model.head_weight, _answer_features(model, fit_set))
     return [
         _ivon(name, config, model, ivon_posterior)
         if name.needs_ivon

@@ -1,9 +1,11 @@
 """Evaluation of a finished or running run at any of its checkpoints, written beside it."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from epigrok.config import ContextSweep
+from epigrok.config.checks import require
 from epigrok.errors import UserError
 from epigrok.evaluation import (
     EvaluationSet,
@@ -33,12 +35,19 @@ class EvaluateOptions:
     """Weight samples, by default as many as the run's final evaluation."""
     device: DeviceName = "auto"
 
+    def __post_init__(self) -> None:
+        require(
+            self.num_samples is None or self.num_samples > 0,
+            f"num_samples must be positive, got {self.num_samples}",
+        )
+
 
 def evaluate_run(
     run: Run,
     options: EvaluateOptions,
     sweep: ContextSweep | None = None,
     ensemble_with: tuple[Run, ...] = (),
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> list[dict[str, Any]]:
     """Evaluate one checkpoint; the rows are returned and kept in the run directory.
 
@@ -47,32 +56,29 @@ def evaluate_run(
         options: Checkpoint, posteriors, samples, device.
         sweep: Vary the context instead of evaluating the full, clean one.
         ensemble_with: Runs of the same task whose networks join this one as an ensemble.
+        is_stopped: Asked now and then; once it says yes, nothing is kept and no row returned.
     """
     config, device = run.config, choose_device(options.device)
+    if sweep is not None and config.task.num_examples == 1:
+        raise UserError(f"{run.path} has no context to vary: it learnt the classic family")
     step = run.newest_step() if options.step is None else options.step
     model, family = run.model(step, device), run.family(device)
-    sets = evaluation_sets(config, family)
-    posteriors = _posteriors(run, options, step, model, sets["id_train"])
-    if ensemble_with:
-        posteriors.append(_ensemble(run, model, ensemble_with))
     num_samples = options.num_samples or config.evaluation.num_final_samples
+    rows: list[dict[str, Any]] = []
     with evaluation_precision(config, device):
+        sets = evaluation_sets(config, family)
+        posteriors = _posteriors(run, options, step, model, sets["id_train"])
+        if ensemble_with:
+            posteriors.append(_ensemble(run, model, ensemble_with))
         if sweep is None:
-            rows = [
-                {"step": step, **_identity(row), **row.summary}
-                for row in evaluate(model, posteriors, sets, num_samples)
-            ]
+            for evaluated in evaluate(model, posteriors, sets, num_samples):
+                rows.append({"step": step, **_identity(evaluated), **evaluated.summary})
         else:
-            rows = [
-                {
-                    "step": step,
-                    **_identity(row),
-                    "context_length": row.context_length,
-                    "context_noise": row.context_noise,
-                    **row.metrics,
-                }
-                for row in context_sweep(sweep, config, model, family, posteriors, num_samples)
-            ]
+            for row in context_sweep(sweep, config, model, family, posteriors, num_samples):
+                if is_stopped():
+                    return []
+                context = {name: getattr(row, name) for name in ("context_length", "context_noise")}
+                rows.append({"step": step, **_identity(row), **context, **row.metrics})
     table = run.directory.table(sweep or "evaluation")
     replaced = {(row["step"], row["posterior"], row["num_samples"]) for row in rows}
     keep_json_lines(

@@ -159,10 +159,8 @@ class _Session:
             record = next(self._steps)
             lease.require_held()
             self._after_step(record)
-        if self._state.step == self._config.num_steps:
-            for sweep in self._config.evaluation.final_sweeps:
-                evaluate_run(Run(self._run), EvaluateOptions(device=self._options.device), sweep)
-                lease.require_held()
+        if self._state.step == self._config.num_steps and self._vary_context(stop):
+            lease.require_held()
             merge_positions(self._run.path)
             self._report_status("done", None)
             self._run.mark_done()
@@ -191,6 +189,18 @@ class _Session:
             self._checkpoint()
         if is_reported or is_evaluated:
             self._report_status("running", record)
+
+    def _vary_context(self, stop: StopRequest) -> bool:
+        """Sweep over contexts as configured; False if somebody asked to stop meanwhile."""
+        if not self._config.evaluation.final_sweeps or stop:
+            return not stop
+        started = time.monotonic()
+        options = EvaluateOptions(device=self._options.device)
+        for sweep in self._config.evaluation.final_sweeps:
+            evaluate_run(Run(self._run), options, sweep, is_stopped=lambda: bool(stop))
+        self._seconds_evaluating += time.monotonic() - started
+        self._record_timing(self._state.step)
+        return not stop
 
     def _evaluate(self, step: int, record: StepRecord | None = None) -> None:
         started = time.monotonic()

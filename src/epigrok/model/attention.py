@@ -15,7 +15,7 @@ def self_attention(
     projected_BLE: Float[Tensor, "B L E"], rotary: Float[Tensor, "2 W K"], num_heads: int
 ) -> Float[Tensor, "B L D"]:
     """What every position reads; `projected_BLE` holds its query, key and value (E = 3D)."""
-    if _fits_kernel(projected_BLE, projected_BLE.shape[-1] // 3 // num_heads):
+    if _fits_kernel(projected_BLE, projected_BLE.shape[-1] // 3 // num_heads, num_heads):
         from epigrok.model import fused_attention
 
         return fused_attention.self_attention(projected_BLE, _half(rotary), num_heads)
@@ -35,10 +35,12 @@ def asking_attention(
     asking: slice,
 ) -> Float[Tensor, "B T D"]:
     """What the positions `asking` read; `key_value_BLE` holds everybody's key and value."""
-    if _fits_kernel(key_value_BLE, query_BTD.shape[-1] // num_heads):
+    if _fits_kernel(key_value_BLE, query_BTD.shape[-1] // num_heads, num_heads):
         from epigrok.model import fused_attention
 
-        return fused_attention.asking_attention(query_BTD, key_value_BLE, rotary, num_heads, asking)
+        return fused_attention.asking_attention(
+            query_BTD, key_value_BLE, _half(rotary), num_heads, asking
+        )
     rotary = rotary[:, : key_value_BLE.shape[1]]
     key, value = (_by_head(part, num_heads) for part in key_value_BLE.chunk(2, dim=-1))
     position = torch.arange(key.shape[2], device=key.device)
@@ -78,10 +80,15 @@ def _half(rotary: Float[Tensor, "2 W K"]) -> Float[Tensor, "2 W K"]:
     return rotary.to(torch.float16)
 
 
-def _fits_kernel(projected_BLE: Tensor, head_width: int) -> bool:
-    """Whether the fused GPU kernel is made for this: training precision, a short window."""
+def _fits_kernel(projected_BLE: Tensor, head_width: int, num_heads: int) -> bool:
+    """Whether the fused GPU kernel is made for this: training precision, a short window.
+
+    Rows are one axis of its grid, which is limited, and places are counted in 32 bits.
+    """
     return (
         projected_BLE.is_cuda
+        and projected_BLE.shape[0] * num_heads < 2**16
+        and projected_BLE.numel() < 2**31
         and projected_BLE.dtype == torch.bfloat16
         and projected_BLE.shape[1] <= 128
         and head_width in (32, 64, 128)

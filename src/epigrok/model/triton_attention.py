@@ -40,7 +40,8 @@ def _halves(pointer, index, is_there, stride, HALF: tl.constexpr):
 def _angles(rotary, position, is_there, window, HALF: tl.constexpr):
     place = rotary + position[:, None] * (2 * HALF) + tl.arange(0, HALF)[None, :]
     cosines = tl.load(place, mask=is_there[:, None], other=0.0)
-    return cosines, tl.load(place + window * 2 * HALF, mask=is_there[:, None], other=0.0)
+    sines = tl.load(place + window * 2 * HALF, mask=is_there[:, None], other=0.0)
+    return cosines.to(tl.float32), sines.to(tl.float32)
 
 
 @triton.jit

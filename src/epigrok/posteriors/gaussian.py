@@ -28,17 +28,20 @@ class DiagonalGaussian:
         checkpoints of a run: differences between them are not differences of luck.
         """
         device = next(iter(self.mean.values())).device
+        keys = {name: stream_key(self.seed, f"posterior:{name}") for name in self.deviation}
         draw = fused_on_gpu(_draw, device)
-        return draw(self.mean, self.deviation, self.seed, torch.tensor(index, device=device))
+        return draw(self.mean, self.deviation, keys, torch.tensor(index, device=device))
 
 
 def _draw(
-    mean: Mapping[str, Tensor], deviation: Mapping[str, Tensor], seed: int, index: Tensor
+    mean: Mapping[str, Tensor],
+    deviation: Mapping[str, Tensor],
+    keys: Mapping[str, int],
+    index: Tensor,
 ) -> dict[str, Tensor]:
     return {
         name: weights
-        + deviation[name]
-        * normal(stream_key(seed, f"posterior:{name}"), tuple(weights.shape), index, weights.device)
+        + deviation[name] * normal(keys[name], tuple(weights.shape), index, weights.device)
         if name in deviation
         else weights
         for name, weights in mean.items()

@@ -157,15 +157,14 @@ class ProbitLaplace:
 
 def head_curvature(
     weight_CD: Float[Tensor, "C D"],
-    features: Iterable[Float[Tensor, "_ D"]],
-    answers: Iterable[Int[Tensor, " _"]],
+    chunks: Iterable[tuple[Float[Tensor, "_ D"], Int[Tensor, " _"]]],
 ) -> HeadCurvature:
-    """Stream the Kronecker factors over chunks of features at scored answers."""
+    """Stream the Kronecker factors over chunks of features and their answers."""
     weight = weight_CD.detach().double()
     class_factor_CC = weight.new_zeros(weight.shape[0], weight.shape[0])
     feature_factor_DD = weight.new_zeros(weight.shape[1], weight.shape[1])
     negative_log_likelihood, num_answers = 0.0, 0
-    for features_ND, answers_N in zip(features, answers):
+    for features_ND, answers_N in chunks:
         phi_ND = features_ND.double()
         log_probs_NC = log_probabilities(phi_ND @ weight.T)
         probs_NC = log_probs_NC.exp()

@@ -6,10 +6,7 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.optim import AdamW, Optimizer
-
-from epigrok.posteriors import IVON
-from epigrok.training.stacked_muon import StackedMuon
+from torch.optim import Optimizer
 
 StepWork = Callable[[int | Tensor], tuple[Float[Tensor, ""], Float[Tensor, ""]]]
 """Takes the number of the step; returns its loss and gradient norm."""
@@ -18,17 +15,13 @@ _STEPS_BEFORE_CAPTURE = 3
 """Taken as usual: compilers and libraries set themselves up in the first ones."""
 
 
-def can_be_captured(optimisers: list[Optimizer]) -> bool:
-    """Whether these optimisers do the same work on the same addresses at every step."""
-    return all(isinstance(optimiser, AdamW | IVON | StackedMuon) for optimiser in optimisers)
-
-
 class CapturedWork:
     """Work that is recorded once and then replayed; its numbers stay the same.
 
     Args:
         work: Makes its own gradients from nothing, so that they live where the graph does.
-        optimisers: Those that take their step within `work`.
+        optimisers: Those that take their step within `work`; all of ours do the same work on the
+            same addresses at every step.
         device: A GPU.
     """
 

@@ -15,7 +15,7 @@ from epigrok.config import IVONConfig, RunConfig
 from epigrok.model import Network, build_model
 from epigrok.posteriors import IVON, DiagonalGaussian
 from epigrok.tasks import Batch, TaskFamily
-from epigrok.training.captured import CapturedWork, StepWork, can_be_captured
+from epigrok.training.captured import CapturedWork, StepWork
 from epigrok.training.optimiser import build_optimisers, set_learning_rates
 from epigrok.training.schedule import learning_rate_scale
 
@@ -73,10 +73,7 @@ def training_steps(
 
     work: StepWork = whole_step
     if compiled and device.type == "cuda":
-        if can_be_captured(state.optimisers):
-            work = CapturedWork(whole_step, state.optimisers, device)
-        else:
-            gradients = CapturedWork(gradients, [], device)
+        work = CapturedWork(whole_step, state.optimisers, device)
     while state.step < config.num_steps:
         scale = learning_rate_scale(state.step, config.schedule, config.num_steps)
         set_learning_rates(state.optimisers, scale)

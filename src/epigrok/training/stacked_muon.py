@@ -1,7 +1,8 @@
 """Muon with all matrices of one shape orthogonalised together: a few large kernels, not hundreds.
 
-The same update as `torch.optim.Muon`, whose settings and state it shares, so that a checkpoint goes
-on with either. The learning rate may live on the device, so that a captured step stays valid.
+The same update as that of `torch.optim.Muon` with Nesterov momentum and the original scaling, its
+defaults; the state is the same, too, so that a checkpoint goes on with either.
+The learning rate may live on the device, so that a captured step stays valid.
 """
 
 from collections import defaultdict

@@ -11,7 +11,6 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 _CONTROL = "nvidia-cuda-mps-control"
 _SECONDS_TO_START = 20
@@ -24,30 +23,29 @@ def shared_gpu() -> Iterator[dict[str, str]]:
     if control is None or "CUDA_MPS_PIPE_DIRECTORY" in os.environ:
         yield {}
         return
-    # One place per user: a service that outlived a killed driver is found and used again.
-    place = Path(tempfile.gettempdir()) / f"epigrok-mps-{os.getuid()}"
-    variables = {
-        "CUDA_MPS_PIPE_DIRECTORY": str(place / "pipe"),
-        "CUDA_MPS_LOG_DIRECTORY": str(place / "log"),
-    }
-    for directory in variables.values():
-        Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
-    is_started = _tell(control, ["-d"], variables)
-    if not is_started and not _tell(control, [], variables, "get_server_list\n"):
-        yield {}
-        return
-    try:
-        yield variables
-    finally:
-        if is_started:
+    with tempfile.TemporaryDirectory(prefix="epigrok-mps-", ignore_cleanup_errors=True) as place:
+        variables = {
+            "CUDA_MPS_PIPE_DIRECTORY": f"{place}/pipe",
+            "CUDA_MPS_LOG_DIRECTORY": f"{place}/log",
+        }
+        for directory in variables.values():
+            os.mkdir(directory)
+        if not _tell(control, ["-d"], variables):
+            yield {}
+            return
+        try:
+            yield variables
+        finally:
             _tell(control, [], variables, "quit\n")
 
 
 def _tell(control: str, arguments: list[str], variables: dict[str, str], text: str = "") -> bool:
+    # The service numbers all GPUs; which of them a worker sees is the worker's own matter.
+    inherited = {k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"}
     try:
         done = subprocess.run(
             [control, *arguments],
-            env=os.environ | variables,
+            env=inherited | variables,
             input=text,
             text=True,
             capture_output=True,
