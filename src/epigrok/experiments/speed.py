@@ -5,6 +5,7 @@ Model FLOPs count what the plain network computes, so that computing less shows 
 
 import multiprocessing
 import os
+import queue
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -15,9 +16,9 @@ from typing import Any
 
 import torch
 
-from epigrok.config import IVONConfig, RunConfig, TransformerConfig
+from epigrok.config import AdamWConfig, IVONConfig, RunConfig, TransformerConfig
+from epigrok.errors import UserError
 from epigrok.evaluation import evaluate, evaluation_precision, evaluation_sets
-from epigrok.experiments.device import choose_device
 from epigrok.experiments.plain_training import plain_steps
 from epigrok.posteriors import WeightNoise
 from epigrok.tasks import TaskFamily, build_family, sample_world
@@ -25,7 +26,10 @@ from epigrok.training import TrainState, initial_state, training_steps
 
 NUM_WINDOWS = 3
 """Speeds are the median of so many windows of steps."""
-_PACKED_SECONDS = 10.0
+NUM_SAMPLES, MAX_SPLITS = 16, 3
+"""Of the evaluation that is measured."""
+PACKED_SECONDS = 10.0
+_ENDLESS = 10**9
 
 
 @dataclass(frozen=True)
@@ -67,21 +71,22 @@ def model_flops_per_step(config: RunConfig) -> float:
     return 6.0 * model_config.num_layers * (per_token + attention) * config.batch_size * length
 
 
+def comparable(config: RunConfig) -> RunConfig:
+    """The same model, task and batch under AdamW, without an end."""
+    evaluation = replace(config.evaluation, posteriors=("point",))
+    return replace(config, optim=AdamWConfig(), evaluation=evaluation, num_steps=_ENDLESS)
+
+
 def measure_training(
     config: RunConfig, device: torch.device, num_steps: int, matmul_rate: float
 ) -> Iterator[Speed]:
-    """Plain eager, plain compiled, ours, and ours with IVON."""
+    """Plain eager, plain compiled, ours, and ours with IVON; `config` is a comparable one."""
     is_gpu = device.type == "cuda"
-    ivon = replace(
-        config,
-        optim=IVONConfig(),
-        evaluation=replace(config.evaluation, posteriors=("point",)),
-    )
     ways: dict[str, tuple[RunConfig, Callable[..., Iterator[Any]], bool]] = {
         "plain PyTorch": (config, plain_steps, False),
         "plain torch.compile": (config, plain_steps, True),
         "epigrok": (config, training_steps, is_gpu),
-        "epigrok, IVON": (ivon, training_steps, is_gpu),
+        "epigrok, IVON": (replace(config, optim=IVONConfig()), training_steps, is_gpu),
     }
     for name, (settings, make_steps, compiled) in ways.items():
         yield _measured(name, settings, device, num_steps, (make_steps, compiled, matmul_rate))
@@ -108,57 +113,74 @@ def _measured(
     return Speed(name, 1.0 / seconds, tflops, tflops / matmul_rate, memory)
 
 
-def measure_evaluation(config: RunConfig, device: torch.device) -> float:
-    """Seconds for 16 samples of all weights on three splits, as tracked during training."""
+def measure_evaluation(config: RunConfig, device: torch.device) -> tuple[float, int]:
+    """Seconds for 16 samples of all weights, as tracked during training, and on how many splits."""
     torch.compiler.reset()
     state, family = _fresh(config, device)
-    sets = dict(islice(evaluation_sets(config, family).items(), 3))
+    sets = dict(islice(evaluation_sets(config, family).items(), MAX_SPLITS))
     posterior = WeightNoise.relative(state.model, 0.1)
-    settings = config.evaluation
 
     def work() -> None:
         with evaluation_precision(config, device):
-            evaluate(state.model, [posterior], sets, 16, settings.num_sampled_rows)
+            evaluate(
+                state.model, [posterior], sets, NUM_SAMPLES, config.evaluation.num_sampled_rows
+            )
 
     _seconds(work, 1, device)
-    return median(_seconds(work, 1, device) for _ in range(NUM_WINDOWS))
+    return median(_seconds(work, 1, device) for _ in range(NUM_WINDOWS)), len(sets)
 
 
-def measure_packed(config: RunConfig, num_runs: int, variables: dict[str, str]) -> float:
+def measure_packed(
+    config: RunConfig, device: torch.device, num_runs: int, variables: dict[str, str]
+) -> float:
     """Total steps per second of several runs side by side on one device, a process each.
 
     Args:
         config: What all of them train, each with its own seed.
+        device: Where.
         num_runs: How many.
         variables: Environment of the processes.
     """
     context = multiprocessing.get_context("spawn")
+    barrier, results = context.Barrier(num_runs), context.Queue()
     os.environ |= variables
-    barrier, results = context.Barrier(num_runs), context.SimpleQueue()
     workers = [
-        context.Process(target=_work_beside_others, args=(config, seed, barrier, results))
+        context.Process(
+            target=_work_beside_others,
+            args=(replace(config, run_seed=seed), device, barrier, results),
+        )
         for seed in range(num_runs)
     ]
     for worker in workers:
         worker.start()
     for name in variables:
         del os.environ[name]
-    speeds = [results.get() for _ in workers]
+    speeds: list[float] = []
+    while len(speeds) < num_runs:
+        try:
+            speeds.append(results.get(timeout=1.0))
+        except queue.Empty:
+            if any(worker.exitcode for worker in workers):
+                for worker in workers:
+                    worker.kill()
+                raise UserError(
+                    "a run died while several were measured side by side; its message is above"
+                ) from None
     for worker in workers:
         worker.join()
     return sum(speeds)
 
 
-def _work_beside_others(config: RunConfig, seed: int, barrier: Barrier, results: Any) -> None:
-    device = choose_device("auto")
+def _work_beside_others(
+    config: RunConfig, device: torch.device, barrier: Barrier, results: Any
+) -> None:
     if device.type == "cpu":
         torch.set_num_threads(1)
-    config = replace(config, run_seed=seed)
     steps = training_steps(*_fresh(config, device), config, device.type == "cuda")
     _seconds(lambda: next(steps), 5, device)
     barrier.wait()
     started, taken = time.perf_counter(), 0
-    while time.perf_counter() - started < _PACKED_SECONDS:
+    while time.perf_counter() - started < PACKED_SECONDS:
         _seconds(lambda: next(steps), 10, device)
         taken += 10
     results.put(taken / (time.perf_counter() - started))
