@@ -24,7 +24,7 @@ UNPACKED = Path("zoo")
 """Where entries are copied to, below the current directory."""
 _SHIPPED = Path(__file__).resolve().parents[1] / "zoo"
 _KEPT = (CONFIG, "world.safetensors", PARQUET, "DONE")
-_PRIVATE = ("host", "pid")
+_PRIVATE = ("host", "pid", "platform")
 """What is nobody else's business."""
 
 
