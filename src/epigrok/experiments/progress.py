@@ -99,8 +99,9 @@ class LiveLine:
         self._accuracies = accuracies_text(rows)
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
-        self._progress.stop()
+        """Leave the terminal as it was; doing so twice is harmless."""
+        if self._progress.live.is_started:
+            self._progress.stop()
 
 
 def reporter_for_terminal(num_steps: int, first_step: int) -> Reporter:
