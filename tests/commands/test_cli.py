@@ -1,6 +1,8 @@
 """The command line: help, mistakes as one sentence, exit codes."""
 
+import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,16 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert all(name in text for name in COMMANDS)
     assert main(["--version"]) == 0
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"train", "bench"}))
+def test_positional_arguments_have_names_that_say_what_they_are(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with suppress(SystemExit):
+        main([name, "--help"])
+    usage = capsys.readouterr().out.splitlines()[0]
+    assert not {"STR", "PATH"} & set(re.sub(r"--[\w-]+ \S+", "", usage).split())
 
 
 def test_presets_lists_each_on_a_line_with_its_name_apart(
