@@ -24,7 +24,7 @@ COMMANDS = {
     "zoo": "trained runs that come with the package",
     "bench": "how fast this machine trains, against plain PyTorch",
     "run": "work on one prepared run directory, as the workers of a sweep do",
-    "presets": "list the recipes that are known to work",
+    "presets": "list the shipped recipes",
     "theory": "the solvable linear model: figures, exact delays, validity",
 }
 """Command name -> one line of help; `commands/<name>.py` has `main(arguments) -> exit code`."""

@@ -1,11 +1,15 @@
 """The command line: help, mistakes as one sentence, exit codes."""
 
+import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from epigrok.cli import COMMANDS, main
+from epigrok.config import preset, presets
+from epigrok.experiments.progress import LiveLine
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -15,10 +19,23 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
 
 
-def test_presets_lists_all_four(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"train", "bench"}))
+def test_positional_arguments_have_names_that_say_what_they_are(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with suppress(SystemExit):
+        main([name, "--help"])
+    usage = capsys.readouterr().out.splitlines()[0]
+    assert not {"STR", "PATH"} & set(re.sub(r"--[\w-]+ \S+", "", usage).split())
+
+
+def test_presets_lists_each_on_a_line_with_its_name_apart(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["presets"]) == 0
-    text = capsys.readouterr().out
-    assert all(name in text for name in ("classic", "icl-tiny", "icl-medium", "icl-paper"))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == presets()
+    assert len({len(line) - len(line.split("  ", 1)[1].lstrip()) for line in lines}) == 1
 
 
 @pytest.mark.parametrize(
@@ -61,5 +78,18 @@ def test_a_changed_recipe_is_told_so_in_one_line(
     text = capsys.readouterr().out
     assert text.count("note:") == 1
     assert "batch size 64 instead of 512, warm-up 2 instead of 10" in text
+    scores = [line.split("accuracy")[0].split() for line in text.splitlines() if "  nll " in line]
+    tracked = preset("classic").evaluation.posteriors
+    assert sorted(scores) == sorted([s, p] for s in ("id_train", "id_val") for p in tracked)
     assert main(["train", "classic", "--out", str(tmp_path / "run"), *small]) == 0
     assert "is finished; nothing to do" in capsys.readouterr().out
+
+
+def test_a_run_that_cannot_begin_leaves_the_terminal_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line = LiveLine(10, 0)
+    monkeypatch.setattr("epigrok.commands.train.reporter_for_terminal", lambda *_: line)
+    assert main(["train", "classic", "--out", "/proc/run", "--num-steps", "10"]) == 2
+    assert not line._progress.live.is_started
+    line.close()

@@ -122,6 +122,14 @@ def test_the_table_shows_a_sweep_and_a_single_run(
     assert "no runs in" in capsys.readouterr().err
 
 
+def test_lists_that_vary_have_no_column(tmp_path: Path) -> None:
+    axes = {"evaluation.posteriors": (["point"], ["point", "laplace"]), "optim.lr": (0.1, 0.2)}
+    prepare(tmp_path, Sweep(name="s", methods=("icl-tiny",), axes=axes))
+    text = shown(read_statuses(tmp_path), None)
+    assert "optim.lr" in text
+    assert "posteriors" not in text
+
+
 def test_watching_ends_when_everything_is_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,7 +49,9 @@ def test_an_entry_can_be_evaluated_at_once(
     accuracy = {row["split"]: row["accuracy_final"] for row in map(json.loads, rows)}
     assert accuracy["ood_val"] > 0.95
     assert main(["zoo"]) == 0
-    assert "zoo:icl-tiny" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "zoo:icl-tiny" in text
+    assert "zoo/NAME" in text
     assert main(["zoo", "icl-tiny"]) == 0
     assert "hidden multiplier" in capsys.readouterr().out
 

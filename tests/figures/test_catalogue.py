@@ -154,6 +154,15 @@ def test_a_classic_run_has_no_exact_predictors(tmp_path: Path) -> None:
         draw_figure("oracle-distance", open_sweep(tmp_path))
 
 
+def test_a_run_without_point_and_sampled_posterior_can_be_drawn(tmp_path: Path) -> None:
+    overrides = {"evaluation.posteriors": ["laplace-probit"]}
+    sweep = Sweep(name="one", methods=("icl-tiny",), overrides=overrides)
+    write_run(next(iter(prepare(tmp_path, sweep).values())))
+    figures, _ = draw_all(open_sweep(tmp_path))
+    (distance,) = [figure for figure in figures if figure.name == "oracle-distance"]
+    assert set(distance.table["posterior"]) == {"laplace-probit"}
+
+
 def test_an_unknown_figure_is_answered_with_those_that_exist(store: SweepStore) -> None:
     with pytest.raises(UserError, match="no figure named 'teasr'; there are: teaser, trajectory"):
         draw_figure("teasr", store)

@@ -59,6 +59,15 @@ def test_findings_state_medians_and_what_the_uncertainty_did(tmp_path: Path) -> 
     assert f"peak 0.8 nats at {PEAK}; collapse at 600, 200 before accuracy" in text
 
 
+def test_findings_count_a_run_once_whatever_posteriors_it_tracks(tmp_path: Path) -> None:
+    runs = make_sweep(tmp_path, generalised=[700, None, None], collapsed=[600, None, None])
+    for run in runs[1:]:
+        metrics = run.table("metrics")
+        metrics.write_text(metrics.read_text().replace('"laplace"', '"laplace-exact"'))
+    text = Document(write_report(tmp_path)).text
+    assert text.count("1 of 3 runs generalised") == 2
+
+
 def test_a_collapse_without_generalisation_is_told(tmp_path: Path) -> None:
     make_sweep(tmp_path, generalised=[700, None], collapsed=[900, 500])
     text = Document(write_report(tmp_path)).text

@@ -21,7 +21,7 @@ _COLUMNS = ("accuracy", "nll", "ece", "total", "aleatoric", "epistemic")
 class EvaluateArguments:
     """Evaluate a run at one of its checkpoints; tables are kept in the run directory."""
 
-    run: Annotated[str, tyro.conf.Positional]
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Run directory, or `zoo:NAME` for a run that comes with the package (`epigrok zoo`)."""
     sweep: ContextSweep | None = None
     """Vary the context: its length from 1 to training's, or its answers' noise from 0 to 1."""

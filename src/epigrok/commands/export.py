@@ -16,9 +16,9 @@ from epigrok.experiments import open_sweep
 class ExportArguments:
     """Write all metrics of a sweep, each row with the configuration of its run, as Parquet."""
 
-    directory: Annotated[Path, tyro.conf.Positional]
+    directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
     """Of a sweep, or of a single run."""
-    file: Annotated[Path, tyro.conf.Positional]
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """Parquet file to write; one that exists is replaced."""
     done_only: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Leave out runs that are not finished."""

@@ -22,12 +22,12 @@ class FigureArguments:
     not exist is answered with those that do.
     """
 
-    name: Annotated[str, tyro.conf.Positional]
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
     """Of the figure; `all` for every one that can be drawn."""
-    directory: Annotated[Path, tyro.conf.Positional]
+    directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
     """Of a sweep, or of a single run."""
     out: Path | None = None
-    """Folder the files go to; DIRECTORY/figures if not given."""
+    """Folder the files go to; DIR/figures if not given."""
 
 
 def main(arguments: Sequence[str]) -> int:

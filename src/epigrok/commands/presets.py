@@ -1,4 +1,4 @@
-"""`epigrok presets`: the recipes that are known to work."""
+"""`epigrok presets`: the shipped recipes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ class PresetsArguments:
 def main(arguments: Sequence[str]) -> int:
     """Print a line for each preset."""
     parse(PresetsArguments, "presets", arguments)
+    width = max(map(len, PRESETS)) + 2
     for name, make in PRESETS.items():
         summary = (make.__doc__ or "").strip().splitlines()[0]
-        print(f"{name:<14}{summary}")
+        print(f"{name:<{width}}{summary}")
     return 0

@@ -17,10 +17,10 @@ class ReportArguments:
     The figures as PDF and all data as CSV lie next to it.
     """
 
-    directory: Annotated[Path, tyro.conf.Positional]
+    directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
     """Of a sweep, or of a single run."""
     out: Path | None = None
-    """Folder for the page and its files; DIRECTORY/report if not given."""
+    """Folder for the page and its files; DIR/report if not given."""
 
 
 def main(arguments: Sequence[str]) -> int:

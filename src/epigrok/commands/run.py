@@ -29,7 +29,8 @@ class RunArguments:
     working on it.
     """
 
-    run_dir: Annotated[Path, tyro.conf.Positional]
+    run_dir: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN_DIR")]
+    """With a config.json, as `epigrok sweep` prepares it."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     options: Annotated[WorkerOptions, tyro.conf.arg(name="")] = field(default_factory=WorkerOptions)
     driver_pid: int | None = None

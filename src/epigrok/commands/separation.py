@@ -39,7 +39,7 @@ class SeparationArguments:
     runs that never fitted their training split, are counted but left out.
     """
 
-    directory: Annotated[Path, tyro.conf.Positional]
+    directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
     """Of a sweep, or of a single run."""
     split: Literal["id_val", "ood_train", "ood_val"] = "id_val"
     """Held-out split to judge by."""

@@ -23,6 +23,7 @@ from epigrok.experiments.status import (
     read_statuses,
     varying_fields,
 )
+from epigrok.experiments.wording import duration_text
 
 _STYLES = {"running": "cyan", "failed": "bold red", "lost": "bold yellow", "done": "green"}
 _SHORT = {
@@ -38,7 +39,7 @@ _PLAIN_WIDTH = 240
 class StatusArguments:
     """Show where the runs of a sweep stand, from the files in its directory alone."""
 
-    directory: Annotated[Path, tyro.conf.Positional]
+    directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
     """Of a sweep, or of a single run."""
     watch: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Keep looking until every run is done; Ctrl-C ends it and disturbs no run."""
@@ -101,7 +102,9 @@ def _table(statuses: list[RunStatus], varying: list[str], is_plain: bool) -> Tab
     table = Table(box=None if is_plain else Table().box, pad_edge=not is_plain)
     splits = [name for name in UNSEEN_SPLITS if any(name in s.accuracy for s in statuses)]
     has_epistemic = any(status.epistemic for status in statuses)
-    fields = [name for name in varying if name != "preset"]
+    # A list, such as the posteriors, would take the room of all other columns.
+    lists = {name for s in statuses for name, v in s.config.items() if isinstance(v, list)}
+    fields = [name for name in varying if name != "preset" and name not in lists]
     table.add_column("run", no_wrap=True)
     table.add_column("state", no_wrap=True)
     table.add_column("preset", no_wrap=True)
@@ -138,10 +141,4 @@ def _number(value: float | None, how: str = ".3f") -> str:
 
 
 def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours >= 48:
-        return f"{hours // 24}d{hours % 24:02}h"
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return "-" if seconds is None else duration_text(seconds)

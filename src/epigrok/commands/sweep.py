@@ -22,13 +22,14 @@ from epigrok.experiments.engines.worker import EXIT_DONE, EXIT_FAILED, EXIT_STOP
 from epigrok.experiments.estimate import estimate
 from epigrok.experiments.status import read_statuses, varying_fields
 from epigrok.experiments.sweep import Sweep, prepare, problem_with, runs_of
+from epigrok.experiments.wording import printable
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepArguments:
     """Run every missing run of a sweep; what is done is skipped, what was begun goes on."""
 
-    sweep: Annotated[str, tyro.conf.Positional]
+    sweep: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|FILE")]
     """controls, paper, paper-medium, smoke, or a JSON file that describes a sweep (see
     docs/sweeps.md)."""
     out: Path | None = None
@@ -70,7 +71,8 @@ def main(arguments: Sequence[str]) -> int:
     todo = [run for run in runs.values() if run not in broken and not run.is_done]
     num_done = len(runs) - len(todo) - len(broken)
     print(
-        f"sweep {_shown(sweep.name)}: {len(runs)} runs, {num_done} done; {parsed.out}", flush=True
+        f"sweep {printable(sweep.name)}: {len(runs)} runs, {num_done} done; {parsed.out}",
+        flush=True,
     )
     outcomes = [Outcome(run, "failed", problem) for run, problem in broken.items()]
     options = PoolOptions(worker=parsed.worker, retries=parsed.retries)
@@ -97,7 +99,7 @@ class _Teller:
     def __call__(self, outcome: Outcome) -> None:
         self._num_done += outcome.state == "done"
         if outcome.state != "stopped":
-            reason = f": {_shown(outcome.reason)}" if outcome.reason else ""
+            reason = f": {printable(outcome.reason)}" if outcome.reason else ""
             print(
                 f"[{self._num_done}/{self._num_runs}] {outcome.run.path.name} {outcome.state}"
                 f"{reason}",
@@ -111,7 +113,7 @@ def _conclude(outcomes: Sequence[Outcome]) -> int:
     if failed:
         print(f"{len(failed)} failed:", file=sys.stderr)
         for outcome in failed:
-            print(f"  {outcome.run.path.name}  {_shown(outcome.reason)}", file=sys.stderr)
+            print(f"  {outcome.run.path.name}  {printable(outcome.reason)}", file=sys.stderr)
             print(f"    log: {outcome.run.log}", file=sys.stderr)
     if stopped:
         print(f"{len(stopped)} not finished; to go on, run the same command again")
@@ -128,7 +130,7 @@ def _print_plan(sweep: Sweep, parsed: SweepArguments) -> None:
     for name, values in flat.items():
         point = "  ".join(f"{field}={values.get(field)}" for field in varying)
         print(f"{name}  {state_of_run.get(name, 'missing'):<8} {point}")
-    print(f"\nsweep {_shown(sweep.name)}: {len(runs)} runs")
+    print(f"\nsweep {printable(sweep.name)}: {len(runs)} runs")
     lists = {"methods": sweep.methods, "variants": sweep.variants, **sweep.axes}
     width = max(map(len, (*lists, "seeds")))
     for axis, choices in {**lists, "seeds": sweep.seeds}.items():
@@ -165,8 +167,3 @@ def _known_states(directory: Path | None) -> dict[str, str]:
 
 def _assignments(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in values.items())
-
-
-def _shown(text: str) -> str:
-    """Words from files, without power over the terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)

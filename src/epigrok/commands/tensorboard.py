@@ -15,7 +15,7 @@ from epigrok.experiments.tensorboard import write_event_files
 class TensorBoardArguments:
     """Convert the tables of all runs of a sweep into TensorBoard event files."""
 
-    directory: Annotated[Path, tyro.conf.Positional]
+    directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
     """Of a sweep, or of a single run."""
     logdir: Path
     """Where to write; each run gets a folder named by its id, written anew."""

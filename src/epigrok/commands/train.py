@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     config, options = parsed.config, parsed.options
     out = parsed.out or Path("runs") / f"{name}-{run_id(config)}"
     if departures := departures_from_recipe(config):
-        print(f"note: {', '.join(departures)}; the {name} recipe is only known to work whole")
+        print(f"note: {', '.join(departures)}; the {name} recipe's settings belong together")
     if RunDirectory(out).is_done:
         train(config, out, options)
         print(f"{out} is finished; nothing to do")
@@ -48,7 +49,9 @@ def main(arguments: Sequence[str]) -> int:
     print(f"run directory: {out}", flush=True)
     reporter = reporter_for_terminal(config.num_steps, RunDirectory(out).status().get("step", 0))
     try:
-        run = train(config, out, options, reporter)
+        # Closed here too, because `train` may refuse before it looks after the reporter.
+        with closing(reporter):
+            run = train(config, out, options, reporter)
     except (DivergedError, LeaseLostError) as error:
         print(f"epigrok: {error}", file=sys.stderr)
         return EXIT_FAILED
@@ -61,10 +64,16 @@ def _conclude(run: Run, rest: Sequence[str]) -> int:
         command = shlex.join(["epigrok", "train", run.config.preset, *rest])
         print(f"stopped at step {step}, saved; to resume, run again: {command}")
         return EXIT_STOPPED
-    last = [row for row in run.metrics() if row["step"] == step]
-    for row in last:
+    # The last evaluation is made with several numbers of samples; the largest comes last.
+    last = {
+        (row["split"], row["posterior"]): row
+        for row in sorted(run.metrics(), key=lambda row: row["num_samples"])
+        if row["step"] == step
+    }
+    width = max((len(posterior) for _, posterior in last), default=0)
+    for (split, posterior), row in last.items():
         print(
-            f"{row['split']:<10} {row['posterior']:<12} accuracy {row['accuracy_final']:.4f}"
+            f"{split:<10} {posterior:<{width}}  accuracy {row['accuracy_final']:.4f}"
             f"  nll {row['nll_final']:.4f}  ece {row['ece_final']:.4f}"
         )
     print(f"done; metrics in {run.directory.table('metrics')}")

@@ -7,14 +7,14 @@ from typing import Annotated
 import tyro
 
 from epigrok.commands.arguments import parse
-from epigrok.experiments.zoo import PREFIX, zoo_card, zoo_names
+from epigrok.experiments.zoo import PREFIX, UNPACKED, zoo_card, zoo_names
 
 
 @dataclass(frozen=True, kw_only=True)
 class ZooArguments:
     """List the trained runs that come with the package, or show one's card."""
 
-    name: Annotated[str, tyro.conf.Positional] = ""
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")] = ""
     """Whose card to show."""
 
 
@@ -27,5 +27,8 @@ def main(arguments: Sequence[str]) -> int:
     for entry in zoo_names():
         title = zoo_card(entry).splitlines()[0].lstrip("# ")
         print(f"{PREFIX}{entry:<20}{title}")
-    print(f"\n`epigrok evaluate {PREFIX}NAME --sweep context-noise` copies one and evaluates it")
+    print(
+        f"\n`epigrok evaluate {PREFIX}NAME --sweep context-noise` copies one to {UNPACKED}/NAME "
+        "and evaluates it;\n`figure`, `status` and `report` then take that directory"
+    )
     return 0

@@ -1,4 +1,4 @@
-"""Recipes that are known to work as a whole; a variant is `dataclasses.replace` of one."""
+"""The shipped recipes, whose settings belong together; a variant is `dataclasses.replace`."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -177,7 +177,7 @@ def preset(name: str) -> RunConfig:
 
 
 def departures_from_recipe(config: RunConfig) -> list[str]:
-    """Settings of the recipe, known to work only together, that `config` has changed."""
+    """Settings of the recipe, which belong together, that `config` has changed."""
     if config.preset not in PRESETS:
         return []
     recipe = PRESETS[config.preset]()

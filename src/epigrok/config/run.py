@@ -118,7 +118,7 @@ class RunConfig:
             require(
                 self.batch_size % self.task.num_train_tasks == 0,
                 f"batch_size {self.batch_size} is not a multiple of the "
-                f"{self.task.num_train_tasks} training tasks that share its input sequences",
+                f"{self.task.num_train_tasks} training tasks, which take equal shares of it",
             )
         if isinstance(self.task, ClassicTask):
             require(not self.evaluation.final_sweeps, "the classic family has no context to vary")

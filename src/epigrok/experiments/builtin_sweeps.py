@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from epigrok.config import presets
 from epigrok.errors import UserError
 from epigrok.experiments.sweep import Condition, Sweep, read_sweep
 
@@ -30,10 +29,13 @@ def paper() -> Sweep:
 
 
 def paper_medium() -> Sweep:
-    """The paper's grid on the 3.1 M-parameter model, which one GPU can finish."""
+    """The paper's grid on the 3.1 M-parameter model, which one GPU can finish.
+
+    Each run ends with its sweeps over context length and context noise.
+    """
     return Sweep(
         name="paper-medium",
-        methods=tuple(name for name in ("icl-medium", "icl-medium-ivon") if name in presets()),
+        methods=("icl-medium", "icl-medium-ivon"),
         axes=_GRID,
         seeds=(0, 1, 2, 3),
         overrides=_CONTEXT_SWEEPS,

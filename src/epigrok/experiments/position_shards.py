@@ -13,6 +13,7 @@ import numpy as np
 from safetensors import safe_open
 
 from epigrok.experiments.run_files import PARQUET
+from epigrok.experiments.sql_text import quoted_text
 
 _KEYS = {"step": np.int32, "split": object, "posterior": object, "num_samples": np.int16}
 
@@ -65,7 +66,7 @@ def merge_positions(run_path: Path) -> None:
     with duckdb.connect() as connection:
         connection.register("positions", position_columns(run_path))
         connection.execute(
-            f"copy positions to '{_quoted(unfinished)}' (format parquet, compression zstd)"
+            f"copy positions to {quoted_text(unfinished)} (format parquet, compression zstd)"
         )
     unfinished.replace(run_path / PARQUET)
 
@@ -74,10 +75,6 @@ def remove_position_shards(run_path: Path) -> None:
     """Remove the files that the Parquet table replaces."""
     if (run_path / PARQUET).exists():
         shutil.rmtree(run_path / "positions", ignore_errors=True)
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")
 
 
 def _step_of(shard: Path) -> int:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from epigrok.evaluation import EvaluationRow
+from epigrok.experiments.wording import duration_text
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -56,7 +57,9 @@ class PlainLines:
         if now - self._last_line < SECONDS_BETWEEN_LINES and step < self._num_steps:
             return
         self._last_line = now
-        left = _duration((self._num_steps - step) / steps_per_second) if steps_per_second else "?"
+        left = (
+            duration_text((self._num_steps - step) / steps_per_second) if steps_per_second else "?"
+        )
         print(
             f"step {step}/{self._num_steps}  loss {loss:.4f}  {self._accuracies}"
             f"  {steps_per_second:.1f} steps/s  {left} left",
@@ -99,8 +102,9 @@ class LiveLine:
         self._accuracies = accuracies_text(rows)
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
-        self._progress.stop()
+        """Leave the terminal as it was; doing so twice is harmless."""
+        if self._progress.live.is_started:
+            self._progress.stop()
 
 
 def reporter_for_terminal(num_steps: int, first_step: int) -> Reporter:
@@ -112,9 +116,3 @@ def accuracies_text(rows: list[EvaluationRow]) -> str:
     """Final-answer accuracy of every split, under the first posterior tracked."""
     first = [row for row in rows if row.posterior == rows[0].posterior]
     return "  ".join(f"{row.split} {row.summary['accuracy_final']:.3f}" for row in first)
-
-
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

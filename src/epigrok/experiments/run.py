@@ -52,7 +52,7 @@ class Run:
         return read_json_lines(self.directory.table("metrics"))
 
     def sql(self, query: str) -> Any:
-        """Ask its tables `runs`, `metrics`, `training`, `timings` and `positions`, with DuckDB."""
+        """Ask its tables with DuckDB; `epigrok.experiments.store` names them."""
         # Here and not above: a machine that only trains needs no database library.
         from epigrok.experiments.store import open_sweep
 

@@ -4,8 +4,10 @@ config.json            the complete RunConfig
 provenance.json        commit, versions, devices
 world.safetensors      tasks, inputs and hold-outs
 metrics.jsonl          one row per step x split x posterior
-training.jsonl         loss, gradient norm and learning rate at evaluated steps
+training.jsonl         loss, gradient norm, learning_rate_scale, … at evaluated steps
 calibration.jsonl      accuracy against confidence at the last step, per split x posterior x bin
+context-length.jsonl, context-noise.jsonl    if the context was varied
+evaluation.jsonl       what `epigrok evaluate` measured after training
 timings.jsonl          seconds spent; kept apart so that the files above repeat bit for bit
 positions/             per context length, one file per evaluated step, until the run is done:
 positions-0.parquet    … then one table

@@ -2,7 +2,7 @@
 
 runs         one row per run: run_id, state and its configuration under dotted names ("optim.lr")
 metrics      one row per run, step, split and posterior
-training     loss, gradient norm and learning rate at evaluated steps
+training     loss, gradient norm and learning_rate_scale at evaluated steps
 timings      seconds spent
 calibration  accuracy against confidence in bins, at the last step
 positions    metrics per context length, also of runs that are still going on

@@ -16,6 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from epigrok.config import RunConfig, flatten, from_json, preset, run_id, to_json
+from epigrok.config.checks import require
 from epigrok.config.overrides import with_fields
 from epigrok.errors import UserError
 from epigrok.experiments.run_files import CONFIG, RunDirectory
@@ -64,20 +65,20 @@ class Sweep:
     """Further settings of some of the runs; later ones win."""
 
     def __post_init__(self) -> None:
-        _require(bool(self.methods), "a sweep needs at least one preset in 'methods'")
+        require(bool(self.methods), "a sweep needs at least one preset in 'methods'")
         lists = {"methods": self.methods, "variants": self.variants, "seeds": self.seeds}
         for name, values in {**lists, **self.axes}.items():
-            _require(len(values) > 0, f"{name!r} has no values")
+            require(len(values) > 0, f"{name!r} has no values")
             texts = [json.dumps(value) for value in values]
-            _require(len(set(texts)) == len(texts), f"{name!r} lists a value twice")
+            require(len(set(texts)) == len(texts), f"{name!r} lists a value twice")
         for name in SEED_FIELDS:
-            _require(
+            require(
                 name not in self.axes and name not in self.overrides,
                 f"{name!r} is set by 'seeds'; it can be neither an axis nor an override",
             )
         for condition in self.conditions:
             for variant in condition.wanted("variant"):
-                _require(
+                require(
                     variant in self.variants,
                     f"a condition asks for variant {variant!r}; there are: "
                     + ", ".join(self.variants),
@@ -89,7 +90,7 @@ def runs_of(sweep: Sweep) -> dict[str, RunConfig]:
     fields = {name for method in sweep.methods for name in flatten(to_json(preset(method)))}
     asked = {name for condition in sweep.conditions for name in condition.where}
     unknown = ", ".join(sorted(asked - fields - {"variant"}))
-    _require(not unknown, f"sweep {sweep.name!r}: a condition asks for unknown fields: {unknown}")
+    require(not unknown, f"sweep {sweep.name!r}: a condition asks for unknown fields: {unknown}")
     runs = {}
     for method, variant, values, seed in product(
         sweep.methods, sweep.variants, product(*sweep.axes.values()), sweep.seeds
@@ -134,25 +135,25 @@ def read_sweep(path: Path) -> Sweep:
 
 def sweep_from_json(values: Any) -> Sweep:
     """The sweep that `sweep_to_json` wrote, or a person; each mistake is one sentence."""
-    _require(isinstance(values, dict), "a sweep is a JSON object with 'methods' and 'axes'")
+    require(isinstance(values, dict), "a sweep is a JSON object with 'methods' and 'axes'")
     known = {item.name for item in dataclasses.fields(Sweep)}
     unknown = sorted(values.keys() - known)
-    _require(
+    require(
         not unknown, f"unknown entries {', '.join(unknown)}; there are: {', '.join(sorted(known))}"
     )
-    _require("methods" in values, "'methods' is missing: the list of presets to run")
-    _require(isinstance(values.get("name", ""), str), "'name' must be a text")
+    require("methods" in values, "'methods' is missing: the list of presets to run")
+    require(isinstance(values.get("name", ""), str), "'name' must be a text")
     for name in ("methods", "variants", "seeds", "conditions"):
-        _require(isinstance(values.get(name, []), list), f"{name!r} must be a list")
+        require(isinstance(values.get(name, []), list), f"{name!r} must be a list")
     for name in ("axes", "overrides"):
-        _require(isinstance(values.get(name, {}), dict), f"{name!r} must be an object")
+        require(isinstance(values.get(name, {}), dict), f"{name!r} must be an object")
     for name, axis in values.get("axes", {}).items():
-        _require(isinstance(axis, list), f"axis {name!r} must be a list of values")
+        require(isinstance(axis, list), f"axis {name!r} must be a list of values")
     seeds = values.get("seeds", [0])
-    _require(all(type(seed) is int for seed in seeds), "'seeds' must be whole numbers")
-    _require(all(isinstance(m, str) for m in values["methods"]), "'methods' must be preset names")
+    require(all(type(seed) is int for seed in seeds), "'seeds' must be whole numbers")
+    require(all(isinstance(m, str) for m in values["methods"]), "'methods' must be preset names")
     variants = values.get("variants", Sweep.variants)
-    _require(all(isinstance(name, str) for name in variants), "'variants' must be names")
+    require(all(isinstance(name, str) for name in variants), "'variants' must be names")
     return Sweep(
         name=values.get("name", "sweep"),
         methods=tuple(values["methods"]),
@@ -165,7 +166,7 @@ def sweep_from_json(values: Any) -> Sweep:
 
 
 def _condition_from_json(values: Any) -> Condition:
-    _require(
+    require(
         isinstance(values, dict)
         and values.keys() == {"where", "set"}
         and all(isinstance(part, dict) for part in values.values()),
@@ -231,8 +232,3 @@ def _is_contained(sweep: Sweep, runs: set[str]) -> bool:
         return set(runs_of(sweep)) <= runs
     except UserError:
         return False  # written when there were other presets or fields
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise UserError(message)

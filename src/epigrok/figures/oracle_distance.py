@@ -5,9 +5,10 @@ from typing import Any
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, StrMethodFormatter
 
+from epigrok.config.posterior import ORACLES
 from epigrok.errors import UserError
 from epigrok.experiments.store import SweepStore
-from epigrok.figures.curves import draw_curve, training_curves
+from epigrok.figures.curves import Curves, draw_curve, training_curves
 from epigrok.figures.drawn_figure import DrawnFigure, columns
 from epigrok.figures.panels import (
     add_legend,
@@ -17,7 +18,7 @@ from epigrok.figures.panels import (
     split_look,
     splits_sentence,
 )
-from epigrok.figures.settings import choice_note, shown_settings
+from epigrok.figures.settings import Setting, choice_note, shown_settings
 from epigrok.figures.style import BLACK, ORANGE, PURPLE, publication_style
 
 _DISTANCES: dict[str, dict[str, Any]] = {
@@ -29,7 +30,13 @@ _POSITION = "relative_position"
 
 def draw_oracle_distance(store: SweepStore) -> DrawnFigure:
     """A column per setting: distance from both exact predictors, and the position between them."""
-    settings = [s for s in shown_settings(store) if _POSITION in s.store.columns("metrics")]
+    found = []
+    for setting in shown_settings(store):
+        curves = {name: training_curves(setting, name) for name in (*_DISTANCES, _POSITION)}
+        posterior = _compared_posterior(setting, curves)
+        if posterior is not None:
+            found.append((setting, curves, posterior))
+    settings = [setting for setting, _, _ in found]
     if not settings:
         raise UserError(
             f"no run in {store.path} has exact predictors to compare with; in-context runs do, as "
@@ -39,11 +46,8 @@ def draw_oracle_distance(store: SweepStore) -> DrawnFigure:
     sentences = []
     with publication_style():
         figure, panels = setting_panels(settings, 2, 1.7)
-        for setting, (upper, lower) in zip(settings, panels.T):
+        for (setting, curves, posterior), (upper, lower) in zip(found, panels.T):
             split = setting.hardest_split
-            curves = {name: training_curves(setting, name) for name in (*_DISTANCES, _POSITION)}
-            tracked = {posterior for _, posterior in curves[_POSITION]}
-            posterior = "point" if "point" in tracked else setting.posteriors[0]
             keys = {**setting.keys(), "posterior": posterior}
             for name, look in _DISTANCES.items():
                 curve = curves[name][split, posterior]
@@ -81,3 +85,14 @@ def draw_oracle_distance(store: SweepStore) -> DrawnFigure:
     )
     title = "From the memorising to the generalising exact predictor"
     return DrawnFigure("oracle-distance", title, caption, figure, columns(rows))
+
+
+def _compared_posterior(setting: Setting, curves: dict[str, Curves]) -> str | None:
+    """The point where it is tracked, else what figures show, else any; None if there is none."""
+    tracked = [
+        posterior
+        for split, posterior in curves["kl_memorising"]
+        if split == setting.hardest_split and posterior not in ORACLES
+    ]
+    wanted = ("point", *setting.posteriors, *tracked)
+    return next((posterior for posterior in wanted if posterior in tracked), None)

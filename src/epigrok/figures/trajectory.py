@@ -56,7 +56,7 @@ def draw_trajectory(store: SweepStore) -> DrawnFigure:
     caption = (
         "Accuracy of the last answer and its epistemic uncertainty (EU) over training; medians "
         "over runs, bands hold 95 % of them. " + " ".join(sentences) + " "
-        "The second row of EU, where there is one, is a control: noise on all weights that knows "
+        "The second row of EU, where there is one, is a control: noise on the weights that knows "
         f"nothing of the data. {splits_sentence(table['split'])}{choice_note(store, settings)}"
     )
     title = "Accuracy and epistemic uncertainty over training"

@@ -103,11 +103,12 @@ def _signals_in_short(unseen: Sequence[Outcome]) -> str:
 
 def _finding(preset: str, split: str, of_posterior: dict[str, list[Outcome]]) -> Finding:
     everyone = [outcome for group in of_posterior.values() for outcome in group]
+    one_per_run = {outcome.run.run_id: outcome for outcome in everyone}
     last_step = max((o.run.num_steps for o in everyone), default=0)
     return Finding(
         preset=preset,
         goal=_GOALS[split],
-        text=_what_accuracy_did(split, next(iter(of_posterior.values()))),
+        text=_what_accuracy_did(split, list(one_per_run.values())),
         last_step=step_text(last_step),
         signals=[_signal(name, group, last_step) for name, group in of_posterior.items()],
     )

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from epigrok.evaluation import GrokkingTimes, grokking_times
 from epigrok.experiments.status import RunStatus
 from epigrok.experiments.store import SweepStore
 from epigrok.figures.events import rows_by_run
-from epigrok.figures.settings import distinguishing_fields, value_label
+from epigrok.figures.settings import by_size, distinguishing_fields, value_label
 from epigrok.report.wording import NONE
 
 
@@ -58,7 +57,9 @@ def setting_fields(statuses: Sequence[RunStatus]) -> list[str]:
 
 def ordered(statuses: Iterable[RunStatus], fields: Sequence[str]) -> list[RunStatus]:
     """Runs by the values of their fields, numbers as numbers."""
-    return sorted(statuses, key=lambda status: [_rank(status.config.get(name)) for name in fields])
+    return sorted(
+        statuses, key=lambda status: [by_size(status.config.get(name)) for name in fields]
+    )
 
 
 def field_text(run: RunStatus, name: str) -> str:
@@ -76,8 +77,3 @@ def grouped(
         key = (*values, outcome.times.split, outcome.times.posterior)
         groups.setdefault(key, []).append(outcome)
     return groups
-
-
-def _rank(value: Any) -> tuple[bool, float, str]:
-    is_number = isinstance(value, int | float)
-    return not is_number, value if is_number else 0.0, str(value)

@@ -13,6 +13,7 @@ from epigrok.experiments.run_files import run_directories
 from epigrok.experiments.status import counts, read_statuses, varying_fields
 from epigrok.experiments.store import SweepStore, open_sweep
 from epigrok.experiments.sweep import recorded_sweeps
+from epigrok.experiments.wording import printable
 from epigrok.figures.catalogue import DrawnFigure, draw_all
 from epigrok.figures.output import csv_text, write_drawn
 from epigrok.files import make_writable_directory, write_file
@@ -26,7 +27,7 @@ from epigrok.report.origin import (
 )
 from epigrok.report.outcomes import ordered, outcomes, setting_fields
 from epigrok.report.tables import grokking_columns, grokking_table, run_columns, run_table
-from epigrok.report.wording import listed, printable
+from epigrok.report.wording import listed
 
 PAGE = "index.html"
 _FIGURES = "figures"

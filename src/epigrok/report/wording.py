@@ -37,10 +37,5 @@ def listed(words: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def printable(text: str) -> str:
-    """Text from files without control characters, which no page can hold."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
 def _other(value: Any) -> str:
     return NONE if value is None else str(value)
