@@ -60,14 +60,7 @@ def icl_tiny() -> RunConfig:
     return RunConfig(
         preset="icl-tiny",
         task=OneParameterTask(),
-        model=TransformerConfig(
-            num_layers=2,
-            num_heads=4,
-            width=64,
-            feedforward_width=256,
-            init_std=0.1,
-            embedding_init_std=0.1,
-        ),
+        model=_tiny_transformer(init_std=0.1),
         optim=MuonConfig(),
         schedule=ScheduleConfig(warmup_steps=100),
         evaluation=EvaluationConfig(
@@ -86,6 +79,8 @@ def icl_tiny_ivon() -> RunConfig:
     return replace(
         config,
         preset="icl-tiny-ivon",
+        # From larger weights, IVON's bounded steps take thousands of updates to get anywhere.
+        model=_tiny_transformer(init_std=0.05),
         optim=IVONConfig(
             lr=0.5,
             ess=1e7,
@@ -98,6 +93,17 @@ def icl_tiny_ivon() -> RunConfig:
             config.evaluation, posteriors=("point", *_IVONS, "weight-noise:0.1"), every=200
         ),
         num_steps=4000,
+    )
+
+
+def _tiny_transformer(init_std: float) -> TransformerConfig:
+    return TransformerConfig(
+        num_layers=2,
+        num_heads=4,
+        width=64,
+        feedforward_width=256,
+        init_std=init_std,
+        embedding_init_std=init_std,
     )
 
 
