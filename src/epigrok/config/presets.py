@@ -74,7 +74,7 @@ def icl_tiny() -> RunConfig:
 
 
 def icl_tiny_ivon() -> RunConfig:
-    """`icl-tiny` trained with IVON: generalises in minutes on a CPU core."""
+    """`icl-tiny` trained with IVON: on its way to generalise when it ends (0.8 on unseen tasks)."""
     config = icl_tiny()
     return replace(
         config,
