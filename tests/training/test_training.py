@@ -146,6 +146,17 @@ def test_two_checkpoints_can_be_resumed_from_and_the_ladder_keeps_weights(tmp_pa
     assert torch.equal(weights["embedding.weight"], state.model.head_weight)
 
 
+def test_a_checkpoint_half_removed_by_a_kill_is_removed_with_the_next(tmp_path: Path) -> None:
+    state = initial_state(tiny())
+    for step in (3, 5):
+        state.step = step
+        write_checkpoint(tmp_path, state, ladder=[0])
+    (tmp_path / "step-3" / "resume.pt").unlink()
+    state.step = 7
+    write_checkpoint(tmp_path, state, ladder=[0])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-5", "step-7"]
+
+
 @pytest.mark.parametrize("damage", ["truncate", "flip", "remove", "empty"])
 @pytest.mark.parametrize("name", ["model.safetensors", "resume.pt"])
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(

@@ -63,13 +63,15 @@ def write_checkpoint(root: Path, state: TrainState, ladder: list[int]) -> None:
 def keep_resumable(root: Path, ladder: list[int], number: int) -> None:
     """Keep the newest `number` checkpoints to resume from, and the weights on the ladder."""
     steps = _resumable_steps(root)
-    for step in steps[: len(steps) - number]:
+    newest = steps[len(steps) - number :]
+    for step in set(steps) - set(newest):
+        (checkpoint_path(root, step) / RESUME).unlink()
+    # All others, not only those just given up: a kill may have left one half removed.
+    for step in set(_steps_with(root)) - {*newest, *ladder}:
         directory = checkpoint_path(root, step)
-        (directory / RESUME).unlink()
-        if step not in ladder:
-            for file in directory.iterdir():
-                file.unlink()
-            directory.rmdir()
+        for file in directory.iterdir():
+            file.unlink()
+        directory.rmdir()
 
 
 def restore_newest(root: Path, state: TrainState) -> bool:
@@ -150,8 +152,9 @@ def _resumable_steps(root: Path) -> list[int]:
     return sorted(_steps_with(root, RESUME))
 
 
-def _steps_with(root: Path, name: str) -> Iterator[int]:
-    for file in root.glob(f"step-*/{name}"):
-        step = file.parent.name.removeprefix("step-")
-        if step.isdigit():
+def _steps_with(root: Path, file: str | None = None) -> Iterator[int]:
+    """Steps that have a directory, with a certain file in it if one is named."""
+    for directory in root.glob("step-*"):
+        step = directory.name.removeprefix("step-")
+        if step.isdigit() and (file is None or (directory / file).exists()):
             yield int(step)
