@@ -34,7 +34,7 @@ class TwoParameterTask:
     """Context length: triplets in the window, the last being the query."""
     shares_inputs: bool = True
     """Whether all tasks of a training batch see the same input sequences, as in the paper, or each
-    row draws its own, which is learnt sooner."""
+    row draws its own."""
 
     def __post_init__(self) -> None:
         require_prime(self.modulus)

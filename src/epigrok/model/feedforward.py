@@ -5,7 +5,7 @@ Letters: N positions of all rows, D width, F feed-forward width.
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, library
 from torch.nn import functional
 
 
@@ -20,7 +20,7 @@ def rectified_linear(
     return _rectified(positions_ND, weight_FD.to(kind)).unflatten(0, x_BTD.shape[:2])
 
 
-@torch.library.custom_op("epigrok::rectified_linear", mutates_args=())
+@library.custom_op("epigrok::rectified_linear", mutates_args=())
 def _rectified(x_ND: Tensor, weight_FD: Tensor) -> Tensor:
     # The library's fused product wants a bias; nothing is added.
     nothing_F = x_ND.new_zeros(weight_FD.shape[0])

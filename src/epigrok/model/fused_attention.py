@@ -6,17 +6,17 @@ Letters: B rows, T queries, L keys, D width.
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, library
 
 from epigrok.model.triton_attention import attend_backward, attend_forward
 
 
-@torch.library.custom_op("epigrok::self_attention", mutates_args=())
+@library.custom_op("epigrok::self_attention", mutates_args=())
 def _self(projected: Tensor, rotary: Tensor, num_heads: int) -> tuple[Tensor, Tensor]:
     return attend_forward(projected.chunk(3, dim=2), rotary, num_heads, (0, 1))
 
 
-@torch.library.custom_op("epigrok::self_attention_backward", mutates_args=())
+@library.custom_op("epigrok::self_attention_backward", mutates_args=())
 def _self_backward(
     grad_out: Tensor,
     projected: Tensor,
@@ -32,14 +32,14 @@ def _self_backward(
     return gradient
 
 
-@torch.library.custom_op("epigrok::asking_attention", mutates_args=())
+@library.custom_op("epigrok::asking_attention", mutates_args=())
 def _asking(
     query: Tensor, key_value: Tensor, rotary: Tensor, num_heads: int, first: int, step: int
 ) -> tuple[Tensor, Tensor]:
     return attend_forward((query, *key_value.chunk(2, dim=2)), rotary, num_heads, (first, step))
 
 
-@torch.library.custom_op("epigrok::asking_attention_backward", mutates_args=())
+@library.custom_op("epigrok::asking_attention_backward", mutates_args=())
 def _asking_backward(  # noqa: PLR0913, PLR0917
     grad_out: Tensor,
     query: Tensor,
