@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from epigrok.config import RunConfig, preset
+from epigrok.config import AdamWConfig, RunConfig, preset
 from epigrok.evaluation import evaluate, evaluation_sets
 from epigrok.experiments.plain_training import plain_logits, plain_steps
 from epigrok.model import build_model
 from epigrok.model.attention import asking_attention, rotary_tables, self_attention
-from epigrok.model.feedforward import rectified_linear
+from epigrok.model.feedforward import feedforward
 from epigrok.posteriors import Point, WeightNoise
 from epigrok.tasks import build_family, sample_world
 from epigrok.training import initial_state, training_steps
@@ -21,13 +21,13 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 
-SMALL = ("icl-medium", "icl-medium-ivon", "muon")
+SMALL = ("icl-medium", "icl-medium-ivon", "adamw")
 
 
 def small(name: str) -> RunConfig:
-    config = preset("icl-medium" if name == "muon" else name)
-    if name == "muon":
-        config = replace(config, optim=preset("icl-tiny").optim)
+    config = preset("icl-medium" if name == "adamw" else name)
+    if name == "adamw":
+        config = replace(config, optim=AdamWConfig(lr=5e-4))
     return replace(
         config,
         model=replace(config.model, num_layers=2, width=128, feedforward_width=256),
@@ -73,16 +73,18 @@ def test_attention_kernels_agree_with_float64(length: int, head_width: int) -> N
         assert error < 0.01
 
 
-def test_rectified_product_agrees_with_float64() -> None:
+@pytest.mark.parametrize(("width", "inner_width"), [(64, 128), (128, 512), (48, 96)])
+def test_feedforward_agrees_with_float64(width: int, inner_width: int) -> None:
     torch.manual_seed(0)
-    inputs = [torch.randn(4, 95, 64, device="cuda"), torch.randn(96, 64, device="cuda")]
+    shapes = ((4, 95, width), (inner_width, width), (width, inner_width))
+    inputs = [torch.randn(shape, device="cuda") for shape in shapes]
 
     def results(kind: torch.dtype) -> list[torch.Tensor]:
-        x, weight = (tensor.bfloat16().to(kind).requires_grad_() for tensor in inputs)
+        leaves = [tensor.bfloat16().to(kind).requires_grad_() for tensor in inputs]
         with torch.autocast("cuda", torch.bfloat16, enabled=kind == torch.bfloat16):
-            out = rectified_linear(x, weight)
+            out = feedforward(*leaves)
         weights = torch.linspace(-1, 1, out.numel(), device="cuda").view_as(out)
-        return [out, *torch.autograd.grad((out * weights.to(kind)).sum(), (x, weight))]
+        return [out, *torch.autograd.grad((out * weights.to(kind)).sum(), leaves)]
 
     for exact, fused in zip(results(torch.float64), results(torch.bfloat16)):
         assert (fused.double() - exact).norm() / exact.norm() < 0.01
@@ -108,7 +110,7 @@ def test_captured_steps_follow_the_plain_ones(name: str) -> None:
 
 
 def test_two_hundred_steps_agree_with_textbook_training() -> None:
-    config = small("icl-medium")
+    config = small("adamw")
     family = build_family(config, sample_world(config.task, 0), "cuda")
     steps = plain_steps(initial_state(config, "cuda"), family, config, compiled=False)
     plain = torch.stack([next(steps) for _ in range(200)])

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from epigrok.config import TransformerConfig
 from epigrok.model.attention import asking_attention, rotary_tables, self_attention
-from epigrok.model.feedforward import rectified_linear
+from epigrok.model.feedforward import feedforward
 from epigrok.random_streams import normal, stream_key
 
 NORM_EPS = 1e-5
@@ -114,8 +114,8 @@ class Block(nn.Module):
             )
         residual_BTD = residual_BTD + self.attention_out(attended_BTD)
         normed_BTD = self.feedforward_norm(residual_BTD)
-        inner = rectified_linear(normed_BTD, self.feedforward_in.weight)
-        return residual_BTD + self.feedforward_out(inner)
+        weights = self.feedforward_in.weight, self.feedforward_out.weight
+        return residual_BTD + feedforward(normed_BTD, *weights)
 
     def projections(self, normed: Float[Tensor, "... D"]) -> Float[Tensor, "... E"]:
         """Queries, keys and values, in one product."""

@@ -13,6 +13,8 @@ import torch
 import triton
 import triton.language as tl
 
+MAX_QUERIES = 128
+"""Of a sequence: the backward pass has all of them in hand."""
 _LOG2_E = 1.4426950408889634
 
 
@@ -24,8 +26,10 @@ class Tiling(NamedTuple):
     warps: int
 
 
-FORWARD, BACKWARD = Tiling(64, 32, 4), Tiling(32, 64, 4)
-"""The fastest of those tried on an H200 at 95 positions and heads of 128."""
+_FORWARD_NARROW, _FORWARD_WIDE = Tiling(64, 64, 4), Tiling(64, 32, 4)
+"""For heads of up to 64 channels, and for wider ones."""
+_BACKWARD = Tiling(MAX_QUERIES, 32, 4)
+# The fastest of those tried on an H200 at 95 positions.
 
 
 @triton.jit
@@ -118,87 +122,13 @@ def _row_products(x, y):
 
 
 @triton.jit
-def _query_gradients(
-    tile, query, key, value, out, normaliser, grad_out, grad_query, rotary,
-    num_queries, num_keys, first_asking, asking_step, window,
-    query_stride, key_stride, out_stride, scale, plain_scale,
-    QUERIES: tl.constexpr, KEYS: tl.constexpr, HALF: tl.constexpr,
-):  # fmt: skip
-    index = tile * QUERIES + tl.arange(0, QUERIES)
-    is_query, position = index < num_queries, first_asking + index * asking_step
-    q_1, q_2 = _turned(query, index, position, is_query, query_stride, rotary, window, HALF)
-    g_1, g_2 = _halves(grad_out, index, is_query, out_stride, HALF)
-    o_1, o_2 = _halves(out, index, is_query, out_stride, HALF)
-    inner = _row_products(g_1, o_1) + _row_products(g_2, o_2)
-    norm = tl.load(normaliser + index, mask=is_query, other=0.0)
-    sum_1 = tl.zeros([QUERIES, HALF], tl.float32)
-    sum_2 = tl.zeros([QUERIES, HALF], tl.float32)
-    last_position = first_asking + (tile * QUERIES + QUERIES - 1) * asking_step
-    for start in range(0, tl.minimum(num_keys, last_position + 1), KEYS):
-        key_index = start + tl.arange(0, KEYS)
-        is_key = key_index < num_keys
-        k_1, k_2 = _turned(key, key_index, key_index, is_key, key_stride, rotary, window, HALF)
-        scores = (tl.dot(q_1, tl.trans(k_1)) + tl.dot(q_2, tl.trans(k_2))) * scale
-        may_see = (key_index[None, :] <= position[:, None]) & is_key[None, :]
-        probs = tl.where(may_see, tl.exp2(scores - norm[:, None]), 0.0)
-        v_1, v_2 = _halves(value, key_index, is_key, key_stride, HALF)
-        grad_probs = tl.dot(g_1, tl.trans(v_1)) + tl.dot(g_2, tl.trans(v_2))
-        grad_scores = (probs * (grad_probs - inner[:, None]) * plain_scale).to(k_1.dtype)
-        sum_1 += tl.dot(grad_scores, k_1)
-        sum_2 += tl.dot(grad_scores, k_2)
-    _store_turned_back(
-        grad_query, index, position, is_query, query_stride, sum_1, sum_2, rotary, window, HALF
-    )
-
-
-@triton.jit
-def _key_value_gradients(
-    tile, query, key, value, out, normaliser, grad_out, grad_key, grad_value, rotary,
-    num_queries, num_keys, first_asking, asking_step, window,
-    query_stride, key_stride, out_stride, scale, plain_scale,
-    QUERIES: tl.constexpr, KEYS: tl.constexpr, HALF: tl.constexpr,
-):  # fmt: skip
-    key_index = tile * KEYS + tl.arange(0, KEYS)
-    is_key = key_index < num_keys
-    k_1, k_2 = _turned(key, key_index, key_index, is_key, key_stride, rotary, window, HALF)
-    v_1, v_2 = _halves(value, key_index, is_key, key_stride, HALF)
-    of_key_1 = tl.zeros([KEYS, HALF], tl.float32)
-    of_key_2 = tl.zeros([KEYS, HALF], tl.float32)
-    of_value_1 = tl.zeros([KEYS, HALF], tl.float32)
-    of_value_2 = tl.zeros([KEYS, HALF], tl.float32)
-    # Queries before the first key of this tile see none of it.
-    first_query = tl.maximum(tile * KEYS - first_asking, 0) // asking_step // QUERIES * QUERIES
-    for start in range(first_query, num_queries, QUERIES):
-        index = start + tl.arange(0, QUERIES)
-        is_query, position = index < num_queries, first_asking + index * asking_step
-        q_1, q_2 = _turned(query, index, position, is_query, query_stride, rotary, window, HALF)
-        g_1, g_2 = _halves(grad_out, index, is_query, out_stride, HALF)
-        o_1, o_2 = _halves(out, index, is_query, out_stride, HALF)
-        inner = _row_products(g_1, o_1) + _row_products(g_2, o_2)
-        norm = tl.load(normaliser + index, mask=is_query, other=0.0)
-        scores = (tl.dot(k_1, tl.trans(q_1)) + tl.dot(k_2, tl.trans(q_2))) * scale
-        may_see = (key_index[:, None] <= position[None, :]) & is_query[None, :]
-        probs = tl.where(may_see, tl.exp2(scores - norm[None, :]), 0.0)
-        of_value_1 += tl.dot(probs.to(k_1.dtype), g_1)
-        of_value_2 += tl.dot(probs.to(k_1.dtype), g_2)
-        grad_probs = tl.dot(v_1, tl.trans(g_1)) + tl.dot(v_2, tl.trans(g_2))
-        grad_scores = (probs * (grad_probs - inner[None, :]) * plain_scale).to(k_1.dtype)
-        of_key_1 += tl.dot(grad_scores, q_1)
-        of_key_2 += tl.dot(grad_scores, q_2)
-    _store(grad_value, key_index, is_key, key_stride, of_value_1, of_value_2, HALF)
-    _store_turned_back(
-        grad_key, key_index, key_index, is_key, key_stride, of_key_1, of_key_2, rotary, window, HALF
-    )
-
-
-@triton.jit
 def _backward(
     query, key, value, out, normaliser, grad_out, grad_query, grad_key, grad_value, rotary,
     num_queries, num_keys, first_asking, asking_step, window,
     query_stride, key_stride, out_stride, scale, plain_scale,
     HEADS: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr, HALF: tl.constexpr,
 ):  # fmt: skip
-    row, head = tl.program_id(1) // HEADS, tl.program_id(1) % HEADS
+    row, head = tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
     to_queries = row * num_queries * query_stride + head * 2 * HALF
     to_keys = row * num_keys * key_stride + head * 2 * HALF
     to_out = row * num_queries * out_stride + head * 2 * HALF
@@ -206,21 +136,41 @@ def _backward(
     key, grad_key = key + to_keys, grad_key + to_keys
     value, grad_value = value + to_keys, grad_value + to_keys
     out, grad_out = out + to_out, grad_out + to_out
-    normaliser += tl.program_id(1) * num_queries
-    # Side by side, so that what one program reads another one finds in the cache.
-    num_query_tiles = tl.cdiv(num_queries, QUERIES)
-    if tl.program_id(0) < num_query_tiles:
-        _query_gradients(
-            tl.program_id(0), query, key, value, out, normaliser, grad_out, grad_query, rotary,
-            num_queries, num_keys, first_asking, asking_step, window,
-            query_stride, key_stride, out_stride, scale, plain_scale, QUERIES, KEYS, HALF,
+
+    # All queries of a head at once: each tile of keys then has its gradients after a single visit.
+    index = tl.arange(0, QUERIES)
+    is_query, position = index < num_queries, first_asking + index * asking_step
+    q_1, q_2 = _turned(query, index, position, is_query, query_stride, rotary, window, HALF)
+    g_1, g_2 = _halves(grad_out, index, is_query, out_stride, HALF)
+    o_1, o_2 = _halves(out, index, is_query, out_stride, HALF)
+    inner = _row_products(g_1, o_1) + _row_products(g_2, o_2)
+    place = normaliser + tl.program_id(0) * num_queries + index
+    norm = tl.load(place, mask=is_query, other=0.0)
+    of_query_1 = tl.zeros([QUERIES, HALF], tl.float32)
+    of_query_2 = tl.zeros([QUERIES, HALF], tl.float32)
+    for start in range(0, num_keys, KEYS):
+        key_index = start + tl.arange(0, KEYS)
+        is_key = key_index < num_keys
+        k_1, k_2 = _turned(key, key_index, key_index, is_key, key_stride, rotary, window, HALF)
+        v_1, v_2 = _halves(value, key_index, is_key, key_stride, HALF)
+        scores = (tl.dot(q_1, tl.trans(k_1)) + tl.dot(q_2, tl.trans(k_2))) * scale
+        may_see = (key_index[None, :] <= position[:, None]) & is_query[:, None]
+        probs = tl.where(may_see, tl.exp2(scores - norm[:, None]), 0.0)
+        grad_probs = tl.dot(g_1, tl.trans(v_1)) + tl.dot(g_2, tl.trans(v_2))
+        grad_scores = (probs * (grad_probs - inner[:, None]) * plain_scale).to(k_1.dtype)
+        of_query_1 += tl.dot(grad_scores, k_1)
+        of_query_2 += tl.dot(grad_scores, k_2)
+        probs, grad_scores = tl.trans(probs.to(k_1.dtype)), tl.trans(grad_scores)
+        of_value_1, of_value_2 = tl.dot(probs, g_1), tl.dot(probs, g_2)
+        _store(grad_value, key_index, is_key, key_stride, of_value_1, of_value_2, HALF)
+        _store_turned_back(
+            grad_key, key_index, key_index, is_key, key_stride,
+            tl.dot(grad_scores, q_1), tl.dot(grad_scores, q_2), rotary, window, HALF,
         )  # fmt: skip
-    else:
-        _key_value_gradients(
-            tl.program_id(0) - num_query_tiles, query, key, value, out, normaliser, grad_out,
-            grad_key, grad_value, rotary, num_queries, num_keys, first_asking, asking_step, window,
-            query_stride, key_stride, out_stride, scale, plain_scale, QUERIES, KEYS, HALF,
-        )  # fmt: skip
+    _store_turned_back(
+        grad_query, index, position, is_query, query_stride, of_query_1, of_query_2, rotary, window,
+        HALF,
+    )  # fmt: skip
 
 
 def attend_forward(inputs, rotary, num_heads: int, asking: tuple[int, int]):
@@ -230,12 +180,13 @@ def attend_forward(inputs, rotary, num_heads: int, asking: tuple[int, int]):
     out = query.new_empty(rows, num_queries, width)
     normaliser = query.new_empty(rows * num_heads, num_queries, dtype=torch.float32)
     scale = (width // num_heads) ** -0.5 * _LOG2_E
-    tile = min(FORWARD.queries, max(16, triton.next_power_of_2(num_queries)))
+    tiling = _FORWARD_WIDE if width // num_heads > 64 else _FORWARD_NARROW
+    tile = _tile(num_queries, tiling)
     _forward[(triton.cdiv(num_queries, tile), rows * num_heads)](
         *inputs, out, normaliser, rotary, num_queries, key.shape[1], *asking, rotary.shape[1],
         query.stride(1), key.stride(1), out.stride(1), scale,
-        HEADS=num_heads, QUERIES=tile, KEYS=FORWARD.keys, HALF=width // num_heads // 2,
-        num_warps=FORWARD.warps, num_stages=1,
+        HEADS=num_heads, QUERIES=tile, KEYS=tiling.keys, HALF=width // num_heads // 2,
+        num_warps=tiling.warps, num_stages=1,
     )  # fmt: skip
     return out, normaliser
 
@@ -245,11 +196,14 @@ def attend_backward(inputs, saved, gradients, rotary, num_heads: int, asking: tu
     query, key, _ = inputs
     rows, num_queries, width = query.shape
     scale = (width // num_heads) ** -0.5
-    tile = min(BACKWARD.queries, max(16, triton.next_power_of_2(num_queries)))
-    num_tiles = triton.cdiv(num_queries, tile) + triton.cdiv(key.shape[1], BACKWARD.keys)
-    _backward[(num_tiles, rows * num_heads)](
+    _backward[(rows * num_heads,)](
         *inputs, *saved, *gradients, rotary, num_queries, key.shape[1], *asking, rotary.shape[1],
         query.stride(1), key.stride(1), saved[0].stride(1), scale * _LOG2_E, scale,
-        HEADS=num_heads, QUERIES=tile, KEYS=BACKWARD.keys, HALF=width // num_heads // 2,
-        num_warps=BACKWARD.warps, num_stages=1,
+        HEADS=num_heads, QUERIES=_tile(num_queries, _BACKWARD), KEYS=_BACKWARD.keys,
+        HALF=width // num_heads // 2, num_warps=_BACKWARD.warps, num_stages=1,
     )  # fmt: skip
+
+
+def _tile(num_queries: int, tiling: Tiling) -> int:
+    """Queries of a tile: a power of two, as few as matrix units work on where there are few."""
+    return min(tiling.queries, max(16, triton.next_power_of_2(num_queries)))
