@@ -39,8 +39,8 @@ def run_sweep(directory: Path, *arguments: object, sweep: object = "smoke") -> s
     return output
 
 
-def num_sessions(run: RunDirectory) -> int:
-    return len(json.loads((run.path / "provenance.json").read_text())["sessions"])
+def num_processes(run: RunDirectory) -> int:
+    return len(json.loads((run.path / "provenance.json").read_text())["processes"])
 
 
 def assert_same_results(ours: Path, theirs: Path) -> None:

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from sweep_results import assert_same_results, num_sessions, run_sweep, start_sweep
+from sweep_results import assert_same_results, num_processes, run_sweep, start_sweep
 
 from epigrok.experiments.lease import is_held
 from epigrok.experiments.run_files import run_directories
@@ -30,7 +30,7 @@ def wait_for_checkpoints(directory: Path) -> None:
 def test_a_sweep_on_ray_ends_in_the_same_results(undisturbed: Path, tmp_path: Path) -> None:
     output = run_sweep(tmp_path / "out", *ON_RAY)
     assert "[8/8]" in output
-    assert [num_sessions(run) for run in run_directories(tmp_path / "out")] == [1] * 8
+    assert [num_processes(run) for run in run_directories(tmp_path / "out")] == [1] * 8
     assert_same_results(tmp_path / "out", undisturbed)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from sweep_results import assert_same_results, num_sessions, run_sweep
+from sweep_results import assert_same_results, num_processes, run_sweep
 
 from epigrok.experiments.run_files import run_directories
 from epigrok.experiments.status import counts, read_statuses
@@ -109,7 +109,7 @@ def test_runs_share_jobs_and_waiting_ends_when_all_are_done(
     output = run_sweep(tmp_path / "out", *ON_SLURM, *sharing, "--wait")
     assert "submitted 8 runs in 2 jobs" in output
     assert "[8/8]" in output
-    assert [num_sessions(run) for run in run_directories(tmp_path / "out")] == [1] * 8
+    assert [num_processes(run) for run in run_directories(tmp_path / "out")] == [1] * 8
     assert_same_results(tmp_path / "out", undisturbed)
 
 

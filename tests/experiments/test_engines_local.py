@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from sweep_results import assert_same_results, num_sessions, run_sweep, start_sweep
+from sweep_results import assert_same_results, num_processes, run_sweep, start_sweep
 
 from epigrok.errors import UserError
 from epigrok.experiments.engines.slots import default_slots, parse_slots
@@ -62,10 +62,10 @@ def wait_until(condition: object, seconds: float = 120.0) -> None:
 
 def test_every_run_is_done_once_and_a_second_call_does_nothing(undisturbed: Path) -> None:
     runs = run_directories(undisturbed)
-    assert [num_sessions(run) for run in runs] == [1] * 8
+    assert [num_processes(run) for run in runs] == [1] * 8
     assert not list(undisturbed.rglob("lease.json*"))
     assert "8 runs, 8 done" in run_sweep(undisturbed, *TWO)
-    assert [num_sessions(run) for run in runs] == [1] * 8
+    assert [num_processes(run) for run in runs] == [1] * 8
 
 
 def test_killing_driver_and_workers_at_random_moments_changes_nothing(
@@ -87,7 +87,7 @@ def test_killing_driver_and_workers_at_random_moments_changes_nothing(
         driver.communicate()
     run_sweep(directory, *arguments)
     assert_same_results(directory, undisturbed)
-    assert sum(num_sessions(run) for run in run_directories(directory)) > 8
+    assert sum(num_processes(run) for run in run_directories(directory)) > 8
 
 
 def test_two_drivers_at_once_never_run_one_run_twice(undisturbed: Path, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_two_drivers_at_once_never_run_one_run_twice(undisturbed: Path, tmp_path
         output, _ = driver.communicate()
         assert driver.returncode == 0, output
         assert "[8/8]" in output
-    assert [num_sessions(run) for run in run_directories(tmp_path / "shared")] == [1] * 8
+    assert [num_processes(run) for run in run_directories(tmp_path / "shared")] == [1] * 8
     assert_same_results(tmp_path / "shared", undisturbed)
 
 

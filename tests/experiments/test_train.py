@@ -87,7 +87,7 @@ def test_a_finished_run_has_every_file_and_every_row(finished: Run) -> None:
     status = finished.directory.status()
     assert (status["state"], status["step"]) == ("done", 40)
     provenance = json.loads((finished.path / "provenance.json").read_text())
-    assert provenance["sessions"][0]["versions"]["torch"] == version("torch")
+    assert provenance["processes"][0]["versions"]["torch"] == version("torch")
     assert not list(finished.path.rglob("resume.pt"))
 
 
@@ -203,7 +203,7 @@ def kill_and_resume_until_done(
 def test_killing_a_run_at_random_moments_changes_nothing(tmp_path: Path) -> None:
     finish(tmp_path / "undisturbed", *SMALL_FLAGS)
     killed = kill_and_resume_until_done(tmp_path / "killed", SMALL_FLAGS, num_kills=3, spread=3.0)
-    assert len(json.loads((killed.path / "provenance.json").read_text())["sessions"]) >= 2
+    assert len(json.loads((killed.path / "provenance.json").read_text())["processes"]) >= 2
     assert_same_results(killed, epigrok.open_run(tmp_path / "undisturbed"))
 
 

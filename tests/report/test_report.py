@@ -170,10 +170,10 @@ def test_a_single_run_is_repeated_from_its_configuration(tmp_path: Path) -> None
 def test_provenance_counts_runs_that_differ(tmp_path: Path) -> None:
     runs = make_sweep(tmp_path, [None] * 3, [None] * 3)
     for run, commit, device in zip(runs, ("abc", "abc", "def"), ("cpu", "cpu", "H200")):
-        session = {"started": "2026-11-15T12:24:02+00:00", "device": device, "versions": {"x": "1"}}
+        process = {"started": "2026-11-15T12:24:02+00:00", "device": device, "versions": {"x": "1"}}
         record = {"commit": commit, "has_uncommitted_changes": device != "cpu"}
         path = run.path / "provenance.json"
-        path.write_text(json.dumps({**record, "sessions": [session]}))
+        path.write_text(json.dumps({**record, "processes": [process]}))
     text = Document(write_report(tmp_path)).text
     assert "commit abc (2 runs); def with uncommitted changes (1 run)" in text
     assert "device cpu (2 runs); H200 (1 run)" in text

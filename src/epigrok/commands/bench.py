@@ -15,7 +15,7 @@ from epigrok.config import RunConfig, preset
 from epigrok.config.checks import require
 from epigrok.experiments.device import DeviceName, choose_device
 from epigrok.experiments.engines.gpu_sharing import shared_gpu
-from epigrok.experiments.provenance import session
+from epigrok.experiments.provenance import this_process
 from epigrok.experiments.speed import (
     NUM_SAMPLES,
     Speed,
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
     name = parsed.preset if parsed.preset != "auto" else ("icl-paper" if is_gpu else "icl-tiny")
     config = comparable(preset(name))
     rate = matmul_tflops(device)
-    machine = session(device)
+    machine = this_process(device)
     print(f"{name} on {machine['device']}, torch {machine['versions']['torch']}")
     print(f"large matrix product: {rate:.3g} TFLOP/s\n")
     print(f"{'':<22}{'steps/s':>9}{'ms':>9}{'TFLOP/s':>9}{'of matmul':>11}{'GiB':>7}")

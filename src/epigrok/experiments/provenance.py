@@ -21,11 +21,11 @@ def provenance(device: torch.device) -> dict[str, Any]:
         "epigrok": epigrok.__version__,
         "commit": _git("rev-parse", "HEAD"),
         "has_uncommitted_changes": bool(_git("status", "--porcelain", "--untracked-files=no")),
-        "sessions": [session(device)],
+        "processes": [this_process(device)],
     }
 
 
-def session(device: torch.device) -> dict[str, Any]:
+def this_process(device: torch.device) -> dict[str, Any]:
     """One process that worked on a run: when, where and with which versions."""
     is_gpu = device.type == "cuda"
     return {

@@ -11,7 +11,7 @@ from epigrok.errors import UserError
 from epigrok.evaluation import EvaluationRow
 from epigrok.experiments.position_shards import forget_positions_after
 from epigrok.experiments.positions import write_positions
-from epigrok.experiments.provenance import provenance, session
+from epigrok.experiments.provenance import provenance, this_process
 from epigrok.experiments.run_files import CONFIG, TABLES, RunDirectory
 from epigrok.files import (
     append_json_lines,
@@ -53,7 +53,7 @@ def open_or_create(path: Path, config: RunConfig, device: torch.device) -> RunDi
         write_file(world, save(sample_world(config.task, config.task_seed)))
     if record.exists():
         values = json.loads(record.read_text())
-        values["sessions"].append(session(device))
+        values["processes"].append(this_process(device))
         write_json(record, values)
     else:
         write_json(record, provenance(device))

@@ -6,6 +6,7 @@ user's, where evaluations can be kept like those of any run.
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,18 +52,18 @@ def open_run_or_zoo(name: str) -> Run:
     return open_run(copy)
 
 
-def pack(run: Run, destination: Path, card: str) -> None:
-    """Make a zoo entry of a finished run."""
+def pack(run: Run, destination: Path, card: str, steps: Sequence[int] | None = None) -> None:
+    """Make a zoo entry of a finished run, with the weights of `steps` or of all that it kept."""
     if not run.is_done:
         raise UserError(f"{run.path} is not finished")
     destination.mkdir(parents=True)
     for file in [*(run.path / name for name in _KEPT), *run.path.glob("*.jsonl")]:
         shutil.copyfile(file, destination / file.name)
     provenance = run.directory.provenance()
-    provenance["sessions"] = [_public(session) for session in provenance["sessions"]]
+    provenance["processes"] = [_public(process) for process in provenance["processes"]]
     write_json(destination / "provenance.json", provenance)
     write_json(destination / "status.json", _public(run.directory.status()))
-    for step in run.checkpoints:
+    for step in run.checkpoints if steps is None else steps:
         target = checkpoint_path(destination / "checkpoints", step)
         target.mkdir(parents=True)
         for file in checkpoint_path(run.directory.checkpoints, step).glob("*.safetensors"):

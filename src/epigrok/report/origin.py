@@ -75,18 +75,18 @@ def _shown(value: Any) -> str:
 def provenance_table(store: SweepStore, runs: Sequence[RunDirectory]) -> Table:
     """Commits, versions, devices, dates and seconds; with the number of runs where they differ."""
     records = [run.provenance() for run in runs]
-    newest = [record["sessions"][-1] if record else {} for record in records]
+    newest = [record["processes"][-1] if record else {} for record in records]
     facts = {
         "epigrok": [record.get("epigrok") for record in records],
         "commit": [_commit(record) for record in records],
-        "Python": [session.get("python") for session in newest],
-        "packages": [_packages(session) for session in newest],
-        "platform": [session.get("platform") for session in newest],
-        "device": [session.get("device") for session in newest],
+        "Python": [process.get("python") for process in newest],
+        "packages": [_packages(process) for process in newest],
+        "platform": [process.get("platform") for process in newest],
+        "device": [process.get("device") for process in newest],
     }
     rows = [[name, _counted(values)] for name, values in facts.items()]
     started = [
-        datetime.fromisoformat(record["sessions"][0]["started"]) for record in records if record
+        datetime.fromisoformat(record["processes"][0]["started"]) for record in records if record
     ]
     ended = [
         datetime.fromtimestamp(time, UTC) for run in runs if (time := run.status().get("updated"))
@@ -124,8 +124,8 @@ def _commit(record: dict[str, Any]) -> str | None:
     return commit and commit + " with uncommitted changes" * record["has_uncommitted_changes"]
 
 
-def _packages(session: dict[str, Any]) -> str | None:
-    return ", ".join(f"{name} {found}" for name, found in session.get("versions", {}).items())
+def _packages(process: dict[str, Any]) -> str | None:
+    return ", ".join(f"{name} {found}" for name, found in process.get("versions", {}).items())
 
 
 def _counted(values: Iterable[str | None]) -> str:
