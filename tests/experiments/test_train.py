@@ -275,6 +275,20 @@ def test_a_stop_during_the_sweeps_over_contexts_is_heard(
     assert (tmp_path / "context-noise.jsonl").exists()
 
 
+def test_fewer_rows_are_evaluated_but_posteriors_are_fitted_to_all(finished: Run) -> None:
+    # 26 training tasks take equal shares, so 1 row is rounded up to 26; 48 were 52.
+    options = EvaluateOptions(posteriors=("laplace",), num_samples=2, num_rows=1)
+    few, all_rows = (
+        {row["split"]: row for row in evaluate_run(finished, chosen)}["id_train"]
+        for chosen in (options, dataclasses.replace(options, num_rows=None))
+    )
+    assert (few["num_rows"], all_rows["num_rows"]) == (26, 52)
+    # Fitted to half of the rows, the posterior would be wider and this a fifth more.
+    assert few["epistemic"] == pytest.approx(all_rows["epistemic"], rel=0.1)
+    with pytest.raises(UserError, match="num_rows must be positive"):
+        EvaluateOptions(num_rows=0)
+
+
 def test_what_cannot_be_evaluated_is_said(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="num_samples must be positive"):
         EvaluateOptions(num_samples=0)

@@ -1,11 +1,11 @@
 """Evaluation of a finished or running run at any of its checkpoints, written beside it."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from epigrok.config import ContextSweep
-from epigrok.config.checks import require
+from epigrok.config.checks import require_positive
 from epigrok.errors import UserError
 from epigrok.evaluation import (
     EvaluationSet,
@@ -33,13 +33,13 @@ class EvaluateOptions:
     """Posteriors, by default those the run tracks."""
     num_samples: int | None = None
     """Weight samples, by default as many as the run's final evaluation."""
+    num_rows: int | None = None
+    """Rows per split, rounded up to whole tasks; by default as many as in the run itself."""
     device: DeviceName = "auto"
 
     def __post_init__(self) -> None:
-        require(
-            self.num_samples is None or self.num_samples > 0,
-            f"num_samples must be positive, got {self.num_samples}",
-        )
+        given = {"num_samples": self.num_samples, "num_rows": self.num_rows}
+        require_positive(**{name: value for name, value in given.items() if value is not None})
 
 
 def evaluate_run(
@@ -67,9 +67,14 @@ def evaluate_run(
     rows: list[dict[str, Any]] = []
     with evaluation_precision(config, device):
         sets = evaluation_sets(config, family)
+        # Always fitted to the same rows: fewer would make a wider posterior.
         posteriors = _posteriors(run, options, step, model, sets["id_train"])
         if ensemble_with:
             posteriors.append(_ensemble(run, model, ensemble_with))
+        if options.num_rows is not None:
+            settings = replace(config.evaluation, num_rows=options.num_rows)
+            config = replace(config, evaluation=settings)
+            sets = evaluation_sets(config, family)
         if sweep is None:
             for evaluated in evaluate(model, posteriors, sets, num_samples):
                 rows.append({"step": step, **_identity(evaluated), **evaluated.summary})
