@@ -76,7 +76,8 @@ def test_uncertainty_maps_are_medians_over_seeds(store: SweepStore) -> None:
 
 def test_trajectories_tell_when_uncertainty_peaked_and_accuracy_passed(store: SweepStore) -> None:
     drawn = draw_figure("trajectory", store)
-    curve = rows(drawn, preset="icl-paper", quantity="epistemic", split="ood_val")
+    of_laplace = {"quantity": "epistemic", "posterior": "laplace"}
+    curve = rows(drawn, preset="icl-paper", split="ood_val", **of_laplace)
     assert [row["step"] for row in curve] == [0, 100, 200, 300]
     assert [row["median"] for row in curve] == pytest.approx([0.2, 0.8, 1.6, 0.04])
     accuracy = rows(drawn, preset="icl-paper", quantity="accuracy", split="id_val")
@@ -92,7 +93,8 @@ def test_trajectories_tell_when_uncertainty_peaked_and_accuracy_passed(store: Sw
 
 def test_the_teaser_shows_shares_of_the_peak_beside_the_theory(store: SweepStore) -> None:
     drawn = draw_figure("teaser", store)
-    network = rows(drawn, panel="icl-paper", quantity="epistemic_over_peak")
+    shares = {"quantity": "epistemic_over_peak", "posterior": "laplace"}
+    network = rows(drawn, panel="icl-paper", **shares)
     assert [row["value"] for row in network] == pytest.approx([0.125, 0.5, 1.0, 0.025])
     theory = rows(drawn, panel="theory", quantity="epistemic_over_peak")
     assert max(row["value"] for row in theory) == pytest.approx(1.0, abs=0.01)
