@@ -276,8 +276,7 @@ def test_a_stop_during_the_sweeps_over_contexts_is_heard(
 
 
 def test_fewer_rows_are_evaluated_but_posteriors_are_fitted_to_all(finished: Run) -> None:
-    # 26 training tasks take equal shares, so 1 row is rounded up to 26; 48 were 52.
-    options = EvaluateOptions(posteriors=("laplace",), num_samples=2, num_rows=1)
+    options = EvaluateOptions(posteriors=("laplace",), num_samples=2, num_rows=26)
     few, all_rows = (
         {row["split"]: row for row in evaluate_run(finished, chosen)}["id_train"]
         for chosen in (options, dataclasses.replace(options, num_rows=None))

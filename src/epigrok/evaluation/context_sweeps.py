@@ -10,6 +10,7 @@ from epigrok.evaluation.evaluator import (
     EvaluationSet,
     evaluation_sets,
     oracle_scores,
+    rows_used,
     score_posterior,
     with_oracle,
 )
@@ -54,7 +55,8 @@ def context_sweep(
 
     def score_sets(sets: dict[str, EvaluationSet]) -> Iterator[tuple[str, dict[str, Scores]]]:
         for posterior in posteriors:
-            yield posterior.name, score_posterior(model, posterior, sets, num_samples)
+            used = rows_used(posterior, sets, config.evaluation.num_sampled_rows)
+            yield posterior.name, score_posterior(model, posterior, used, num_samples)
 
     if name == "context-length":
         yield from context_length_sweep(config, family, score_sets)

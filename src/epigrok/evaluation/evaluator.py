@@ -148,14 +148,19 @@ def evaluate(
     """
     rows = []
     for posterior in posteriors:
-        is_sampled = posterior.max_samples != 1
-        used = {
-            split: all_rows.first(num_sampled_rows if is_sampled else None)
-            for split, all_rows in sets.items()
-        }
+        used = rows_used(posterior, sets, num_sampled_rows)
         scores = score_posterior(model, posterior, used, num_samples)
         rows += [EvaluationRow.of(split, posterior.name, scores[split]) for split in sets]
     return rows
+
+
+def rows_used(
+    posterior: Posterior, sets: dict[str, EvaluationSet], num_sampled_rows: int | None
+) -> dict[str, EvaluationSet]:
+    """The rows to evaluate `posterior` on: where it is sampled, each sample costs a pass."""
+    is_sampled = posterior.max_samples != 1
+    num_rows = num_sampled_rows if is_sampled else None
+    return {split: all_rows.first(num_rows) for split, all_rows in sets.items()}
 
 
 def evaluate_oracles(sets: dict[str, EvaluationSet]) -> list[EvaluationRow]:

@@ -34,7 +34,7 @@ class EvaluateOptions:
     num_samples: int | None = None
     """Weight samples, by default as many as the run's final evaluation."""
     num_rows: int | None = None
-    """Rows per split, rounded up to whole tasks; by default as many as in the run itself."""
+    """Rows per split, by default as many as in the run itself."""
     device: DeviceName = "auto"
 
     def __post_init__(self) -> None:
@@ -72,11 +72,13 @@ def evaluate_run(
         if ensemble_with:
             posteriors.append(_ensemble(run, model, ensemble_with))
         if options.num_rows is not None:
-            settings = replace(config.evaluation, num_rows=options.num_rows)
+            number = options.num_rows
+            settings = replace(config.evaluation, num_rows=number, num_sampled_rows=number)
             config = replace(config, evaluation=settings)
             sets = evaluation_sets(config, family)
         if sweep is None:
-            for evaluated in evaluate(model, posteriors, sets, num_samples):
+            num_sampled_rows = config.evaluation.num_sampled_rows
+            for evaluated in evaluate(model, posteriors, sets, num_samples, num_sampled_rows):
                 rows.append({"step": step, **_identity(evaluated), **evaluated.summary})
         else:
             for row in context_sweep(sweep, config, model, family, posteriors, num_samples):
