@@ -66,18 +66,17 @@ def evaluate_run(
     num_samples = options.num_samples or config.evaluation.num_final_samples
     rows: list[dict[str, Any]] = []
     with evaluation_precision(config, device):
-        sets = evaluation_sets(config, family)
-        # Always fitted to the same rows: fewer would make a wider posterior.
-        posteriors = _posteriors(run, options, step, model, sets["id_train"])
+        # Always fitted to the rows that training fits to: fewer would make a wider posterior.
+        settings = config.evaluation
+        clean = family.evaluation_batch("id_train", settings.num_rows, config.task.num_examples)
+        posteriors = _posteriors(run, options, step, model, EvaluationSet(clean, None))
         if ensemble_with:
             posteriors.append(_ensemble(run, model, ensemble_with))
-        if options.num_rows is not None:
-            number = options.num_rows
-            settings = replace(config.evaluation, num_rows=number, num_sampled_rows=number)
+        if (number := options.num_rows) is not None:
+            settings = replace(settings, num_rows=number, num_sampled_rows=number)
             config = replace(config, evaluation=settings)
-            sets = evaluation_sets(config, family)
         if sweep is None:
-            num_sampled_rows = config.evaluation.num_sampled_rows
+            sets, num_sampled_rows = evaluation_sets(config, family), settings.num_sampled_rows
             for evaluated in evaluate(model, posteriors, sets, num_samples, num_sampled_rows):
                 rows.append({"step": step, **_identity(evaluated), **evaluated.summary})
         else:
