@@ -1,6 +1,7 @@
 """Context length and noise: known relations between what different contexts allow."""
 
 import dataclasses
+import math
 
 import pytest
 import torch
@@ -95,10 +96,31 @@ def test_knowing_the_noise_beats_believing_in_a_clean_context() -> None:
             posterior="oracle-generalising:believes-clean",
             context_noise=noise,
         )
-        # The query's own answer is clean, which the informed predictor's floor does not assume.
-        assert informed.metrics["nll"] < believer.metrics["nll"] + 0.1
+        assert informed.metrics["nll"] < believer.metrics["nll"]
+
+
+def test_a_context_of_noise_leaves_the_exact_predictor_its_prior() -> None:
+    config, rows = rows_of("icl-paper", "context-noise")
     (useless,) = pick(rows, split="id_val", posterior="oracle-generalising", context_noise=1.0)
-    assert useless.metrics["total"] == pytest.approx(torch.tensor(7.0).log().item(), abs=1e-6)
+    batch = build_family(config, sample_world(config.task, 0)).evaluation_batch("id_val", 60, 5)
+    x, y = batch.tokens_BL[:, -3], batch.tokens_BL[:, -2]
+    floor = config.evaluation.oracle_noise / 7
+    entropies = []
+    for query in zip(x.tolist(), y.tolist()):
+        # All 49 tasks alike: uniform over answers, unless both inputs are zero.
+        spread = 1 / 7 if any(query) else 0.0
+        likeliest = 1.0 if not any(query) else 1 / 7
+        probs = [(1 - 7 * floor) * p + floor for p in [likeliest, *[spread] * 6]]
+        entropies.append(-sum(p * math.log(p) for p in probs))
+    assert useless.metrics["total"] == pytest.approx(sum(entropies) / len(entropies))
+
+
+def test_the_answer_that_is_asked_is_known_to_be_clean() -> None:
+    _, rows = rows_of("icl-tiny", "context-noise")
+    (exact,) = pick(rows, split="ood_val", posterior="oracle-generalising", context_noise=0.1)
+    (clean,) = pick(rows, split="ood_val", posterior="oracle-generalising", context_noise=0.0)
+    # Five examples, one in ten corrupted, leave a single multiplier nearly always.
+    assert exact.metrics["total"] < clean.metrics["total"] + 0.2
 
 
 def test_an_oracle_that_allows_for_no_noise_is_left_out_at_every_level() -> None:

@@ -78,9 +78,9 @@ def context_length_sweep(
     for posterior, by_split in _with_oracles(score_sets, one_pass):
         for split, scores in by_split.items():
             yield from _rows(split, posterior, scores, range(1, longest + 1))
-    for length in range(1, longest + 1) if len(one_pass) < len(sets) else ():
-        of_length = evaluation_sets(config, family, length)
-        asked = {split: of_length[split] for split in sets if split not in one_pass}
+    others = [split for split in sets if split not in one_pass]
+    for length in range(1, longest + 1) if others else ():
+        asked = evaluation_sets(config, family, length, others)
         for posterior, by_split in _with_oracles(score_sets, asked):
             for split, scores in by_split.items():
                 yield from _rows(split, posterior, scores, [length])
@@ -106,7 +106,11 @@ def context_noise_sweep(
         }
         # Without any noise to allow for there are no exact predictors, at no level.
         known = max(noise, slight) if slight else 0.0
-        sets = {split: with_oracle(config, family, rows, known) for split, rows in batches.items()}
+        # Only answers of the context are corrupted: the one that is asked stays clean.
+        sets = {
+            split: with_oracle(config, family, rows, known, slight or None)
+            for split, rows in batches.items()
+        }
         for posterior, by_split in _with_oracles(score_sets, sets):
             for split, scores in by_split.items():
                 yield from _rows(split, posterior, scores, [longest], noise)

@@ -3,7 +3,7 @@
 Letters: B rows, T answers, D features, C classes, M calibration bins.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -102,20 +102,35 @@ def evaluation_precision(config: RunConfig, device: torch.device) -> Iterator[No
 
 
 def evaluation_sets(
-    config: RunConfig, family: TaskFamily, num_examples: int | None = None
+    config: RunConfig,
+    family: TaskFamily,
+    num_examples: int | None = None,
+    splits: Sequence[str] | None = None,
 ) -> dict[str, EvaluationSet]:
-    """The fixed rows of every split, with `num_examples` examples each or as many as training."""
+    """The fixed rows of all or some splits, with `num_examples` examples or as many as training."""
     num_rows, num_examples = config.evaluation.num_rows, num_examples or config.task.num_examples
     return {
         split: with_oracle(config, family, family.evaluation_batch(split, num_rows, num_examples))
-        for split in family.splits
+        for split in splits or family.splits
     }
 
 
 def with_oracle(
-    config: RunConfig, family: TaskFamily, batch: Batch, noise: float | None = None
+    config: RunConfig,
+    family: TaskFamily,
+    batch: Batch,
+    noise: float | None = None,
+    asked_noise: float | None = None,
 ) -> EvaluationSet:
-    """Rows with the exact predictions for them, where the task has any."""
+    """Rows with the exact predictions for them, where the task has any.
+
+    Args:
+        config: Of the run, whose `oracle_noise` is the default.
+        family: Its tasks.
+        batch: The rows.
+        noise: Label noise that the predictors expect of the answers in the context.
+        asked_noise: Of the answer they predict, by default the same.
+    """
     noise = config.evaluation.oracle_noise if noise is None else noise
     considered = hypotheses(config.task, family.world)
     if considered is None or noise == 0.0:
@@ -123,7 +138,7 @@ def with_oracle(
     inputs_BT, shown_BT = observed(config.task, batch)
 
     def log_probs(answers_AN: Tensor) -> Tensor:
-        oracle = BayesOracle(answers_AN, config.task.vocabulary_size, noise)
+        oracle = BayesOracle(answers_AN, config.task.vocabulary_size, noise, asked_noise)
         return oracle.log_probs(inputs_BT, shown_BT)
 
     memorising = log_probs(considered.answers_AN[considered.is_trained_A])

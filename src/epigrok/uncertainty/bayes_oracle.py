@@ -1,10 +1,10 @@
 r"""Exact Bayesian in-context prediction over a finite set of task hypotheses.
 
-An answer is right with probability 1 - e and a uniform token otherwise, so after examples with
-`m_a` matches a hypothesis has posterior weight
+An answer that is shown is right with probability 1 - e and a uniform token otherwise, the one that
+is asked with 1 - q; so after examples with `m_a` matches a hypothesis has posterior weight
 
 $$ w_a \propto \pi_a \left(\frac{1 - e + e/p}{e/p}\right)^{m_a}, \qquad
-   P(v) = (1-e) \sum_a w_a\, 1[f_a(x) = v] + e/p. $$
+   P(v) = (1-q) \sum_a w_a\, 1[f_a(x) = v] + q/p. $$
 
 With π uniform over the training tasks this is the ideal *memoriser*, with π uniform over all tasks
 the ideal *generaliser*. Its entropy is the uncertainty about the task that no amount of training
@@ -36,10 +36,13 @@ class BayesOracle:
     noise: float = 1e-3
     """Probability e with which an answer is a uniform token; above 0, or a context that no
     hypothesis explains would leave nothing to predict from."""
+    asked_noise: float | None = None
+    """The same of the answer that is asked, q; by default it is as noisy as those shown."""
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.noise <= 1.0:
-            raise UserError(f"the oracle's noise must lie in (0, 1], got {self.noise}")
+        for noise in (self.noise, self.noise if self.asked_noise is None else self.asked_noise):
+            if not 0.0 < noise <= 1.0:
+                raise UserError(f"the oracle's noise must lie in (0, 1], got {noise}")
 
     def log_probs(
         self, inputs_BT: Int[Tensor, "B T"], shown_BT: Int[Tensor, "B T"]
@@ -68,7 +71,8 @@ class BayesOracle:
         weights_BTA = (matches_BTA.double() * log_odds).softmax(dim=-1)
         probs_BTC = weights_BTA.new_zeros(*shown_BT.shape, self.num_classes)
         probs_BTC.scatter_add_(2, answers_BTA, weights_BTA)
-        return (1.0 - self.noise) * probs_BTC + floor
+        asked = self.noise if self.asked_noise is None else self.asked_noise
+        return (1.0 - asked) * probs_BTC + asked / self.num_classes
 
 
 def symmetric_divergence(
