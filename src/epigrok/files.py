@@ -58,7 +58,7 @@ def remove_unfinished(directory: Path) -> None:
 def append_json_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     """Append one JSON object a line; they are on disk when this returns."""
     with path.open("a") as file:
-        file.writelines(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+        file.writelines(map(_line, rows))
         file.flush()
         os.fsync(file.fileno())
 
@@ -70,13 +70,18 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if _whole(line)]
 
 
-def keep_json_lines(path: Path, is_kept: Callable[[dict[str, Any]], bool]) -> None:
-    """Drop the rows that `is_kept` refuses, leaving the others as they were, byte for byte."""
-    if path.exists():
-        lines = path.read_text().splitlines(keepends=True)
-        write_file(
-            path, "".join(line for line in lines if _whole(line) and is_kept(json.loads(line)))
-        )
+def keep_json_lines(
+    path: Path, is_kept: Callable[[dict[str, Any]], bool], added: Iterable[dict[str, Any]] = ()
+) -> None:
+    """Drop the rows that `is_kept` refuses and add others, all at once.
+
+    Rows that stay are left as they were, byte for byte.
+    """
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    kept = [line for line in lines if _whole(line) and is_kept(json.loads(line))]
+    new = [_line(row) for row in added]
+    if lines or new:
+        write_file(path, "".join(kept + new))
 
 
 def make_writable_directory(path: Path) -> None:
@@ -88,6 +93,10 @@ def make_writable_directory(path: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise UserError(f"cannot write to {path}: {error.strerror}") from error
+
+
+def _line(row: dict[str, Any]) -> str:
+    return json.dumps(row, allow_nan=False) + "\n"
 
 
 def _whole(line: str) -> bool:

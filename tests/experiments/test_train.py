@@ -137,15 +137,17 @@ def test_another_configuration_is_refused_with_the_fields_that_differ(finished: 
         )
 
 
-def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_last_checkpoint(
-    tmp_path: Path,
+@pytest.mark.parametrize("every", [1, 10])
+def test_a_run_that_diverges_stops_and_keeps_the_last_checkpoint(
+    every: int, tmp_path: Path
 ) -> None:
     config = dataclasses.replace(
         preset("classic"),
         num_steps=50,
         optim=AdamWConfig(lr=1e38),
         schedule=ScheduleConfig(warmup_steps=0),
-        evaluation=EvaluationConfig(every=10),
+        # Evaluated after every step, weights that are not finite are met before any loss is.
+        evaluation=EvaluationConfig(every=every, posteriors=("point", "laplace")),
     )
     with pytest.raises(DivergedError, match="not finite at step"):
         epigrok.train(config, tmp_path)

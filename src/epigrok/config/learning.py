@@ -75,6 +75,11 @@ class AdamWConfig:
         require_non_negative(weight_decay=self.weight_decay)
         _check_betas(self.betas)
 
+    @property
+    def head_weight_decay(self) -> float:
+        """Decay of the output head, the default prior precision of last-layer Laplace."""
+        return self.weight_decay
+
 
 @dataclass(frozen=True, kw_only=True)
 class MuonConfig:
@@ -97,6 +102,11 @@ class MuonConfig:
             momentum=self.momentum,
         )
         _check_betas(self.betas)
+
+    @property
+    def head_weight_decay(self) -> float:
+        """Decay of the output head, which AdamW trains: it is the embedding, or the last layer."""
+        return self.adamw_weight_decay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +141,11 @@ class IVONConfig:
             f"clip_norm must be positive, got {self.clip_norm}",
         )
         _check_betas(self.betas)
+
+    @property
+    def head_weight_decay(self) -> float:
+        """Decay of the output head."""
+        return self.weight_decay
 
 
 OptimiserConfig = AdamWConfig | MuonConfig | IVONConfig

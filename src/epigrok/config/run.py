@@ -62,6 +62,12 @@ class EvaluationConfig:
         )
         for name in self.posteriors:
             parse_posterior(name)
+        # Curves over training are those of the smaller number.
+        require(
+            self.num_final_samples >= self.num_samples,
+            f"num_final_samples {self.num_final_samples} must not be below num_samples "
+            f"{self.num_samples}",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,9 +116,9 @@ class RunConfig:
             )
             takes_decay = posterior.is_laplace and posterior.value is None
             require(
-                not takes_decay or self.optim.weight_decay > 0,
-                f"posterior {name!r} takes the weight decay as prior precision, which is 0 here; "
-                f"name one instead, as in '{name}:1'",
+                not takes_decay or self.optim.head_weight_decay > 0,
+                f"posterior {name!r} takes the head's weight decay as prior precision, which is 0 "
+                f"here; name one instead, as in '{name}:1'",
             )
         if isinstance(self.task, TwoParameterTask):
             require(

@@ -71,7 +71,7 @@ def _build(
         assert isinstance(name.value, float)
         return WeightNoise.relative(model, name.value, POSTERIOR_SEED)
     assert curvature is not None
-    prior = config.optim.weight_decay if name.value is None else name.value
+    prior = config.optim.head_weight_decay if name.value is None else name.value
     laplace = LastLayerLaplace.fit(curvature, prior, name.text, POSTERIOR_SEED)
     if name.kind == "laplace-probit":
         return ProbitLaplace(laplace, name.text)

@@ -17,7 +17,7 @@ from epigrok.evaluation import (
 )
 from epigrok.experiments.device import DeviceName, choose_device
 from epigrok.experiments.run import Run
-from epigrok.files import append_json_lines, keep_json_lines
+from epigrok.files import keep_json_lines
 from epigrok.model import Network
 from epigrok.posteriors import Ensemble, Posterior
 from epigrok.training.checkpoints import load_ivon_posterior
@@ -85,13 +85,14 @@ def evaluate_run(
                     return []
                 context = {name: getattr(row, name) for name in ("context_length", "context_noise")}
                 rows.append({"step": step, **_identity(row), **context, **row.metrics})
+    replaced = {_evaluation(row) for row in rows}
     table = run.directory.table(sweep or "evaluation")
-    replaced = {(row["step"], row["posterior"], row["num_samples"]) for row in rows}
-    keep_json_lines(
-        table, lambda row: (row["step"], row["posterior"], row["num_samples"]) not in replaced
-    )
-    append_json_lines(table, rows)
+    keep_json_lines(table, lambda row: _evaluation(row) not in replaced, added=rows)
     return rows
+
+
+def _evaluation(row: dict[str, Any]) -> tuple[int, str, int]:
+    return row["step"], row["posterior"], row["num_samples"]
 
 
 def _identity(row: Any) -> dict[str, Any]:

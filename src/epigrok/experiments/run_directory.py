@@ -23,6 +23,9 @@ from epigrok.files import (
 )
 from epigrok.tasks import sample_world
 
+STATUS_SCORES = ("accuracy_final", "epistemic_final")
+"""Columns of the newest evaluation that `status.json` repeats, per split."""
+
 
 def require_same_config(run: RunDirectory, config: RunConfig) -> None:
     """Refuse a directory that holds a run of another configuration."""
@@ -103,4 +106,17 @@ def _identity(step: int, row: EvaluationRow) -> dict[str, str | int]:
         "posterior": row.posterior,
         "num_samples": row.num_samples,
         "num_rows": row.num_rows,
+    }
+
+
+def status_scores(rows: list[EvaluationRow]) -> dict[str, dict[str, float]]:
+    """Accuracy of the first posterior tracked, epistemic uncertainty of the first that has any."""
+    sampled = [row for row in rows if row.num_samples > 1]
+    return {
+        name: {
+            row.split: row.summary[name]
+            for row in used
+            if row.posterior == used[0].posterior and name in row.summary
+        }
+        for name, used in zip(STATUS_SCORES, (rows, sampled))
     }

@@ -14,7 +14,7 @@ import torch
 
 from epigrok.config import RunConfig
 from epigrok.errors import UserError
-from epigrok.evaluation import EvaluationRow, evaluation_sets, tracked_rows
+from epigrok.evaluation import evaluation_sets, tracked_rows
 from epigrok.experiments.device import DeviceName, choose_device
 from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
 from epigrok.experiments.interruption import StopRequest, stop_on_signal
@@ -23,11 +23,13 @@ from epigrok.experiments.position_shards import merge_positions, remove_position
 from epigrok.experiments.progress import Reporter, Silent
 from epigrok.experiments.run import Run
 from epigrok.experiments.run_directory import (
+    STATUS_SCORES,
     forget_rows_after,
     open_or_create,
     record_calibration,
     record_evaluation,
     require_same_config,
+    status_scores,
 )
 from epigrok.experiments.run_files import RunDirectory
 from epigrok.files import append_json_lines, make_writable_directory
@@ -42,8 +44,6 @@ from epigrok.training.checkpoints import (
 )
 
 SECONDS_BETWEEN_STATUS = 2.0
-STATUS_SCORES = ("accuracy_final", "epistemic_final")
-"""Columns of the newest evaluation that `status.json` repeats, per split."""
 
 
 class DivergedError(RuntimeError):
@@ -52,7 +52,7 @@ class DivergedError(RuntimeError):
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """How a run is executed; none of it changes its numbers."""
+    """How a run is executed; it is the same run on any device, up to the device's rounding."""
 
     device: DeviceName = "auto"
     checkpoint_seconds: float = 60.0
@@ -150,6 +150,7 @@ class _Session:
 
     def work(self, stop: StopRequest, lease: Lease) -> None:
         """Take steps until the run is done or somebody asks to stop."""
+        self._lease = lease
         self._report_status("running", None)
         if not self._is_restored:
             self._evaluate(0)
@@ -196,18 +197,26 @@ class _Session:
             return not stop
         started = time.monotonic()
         options = EvaluateOptions(device=self._options.device)
+
+        def is_stopped() -> bool:
+            self._lease.require_held()
+            return bool(stop)
+
         for sweep in self._config.evaluation.final_sweeps:
-            evaluate_run(Run(self._run), options, sweep, is_stopped=lambda: bool(stop))
+            evaluate_run(Run(self._run), options, sweep, is_stopped=is_stopped)
         self._seconds_evaluating += time.monotonic() - started
         self._record_timing(self._state.step)
         return not stop
 
     def _evaluate(self, step: int, record: StepRecord | None = None) -> None:
         started = time.monotonic()
+        self._require_finite_weights()
         latest, added = tracked_rows(
             self._config, self._state.model, self._sets, self._state.ivon_posterior(), step
         )
-        self._scores = _status_scores(latest)
+        # It may have taken long enough for somebody else to take over.
+        self._lease.require_held()
+        self._scores = status_scores(latest)
         record_evaluation(self._run, step, latest + added)
         if step == self._config.num_steps:
             record_calibration(self._run, step, latest + added)
@@ -240,18 +249,23 @@ class _Session:
         append_json_lines(self._run.table("timings"), [row])
 
     def _checkpoint(self) -> None:
-        if not all(bool(weights.isfinite().all()) for weights in self._state.model.parameters()):
-            raise DivergedError(self._divergence_message("weights", self._state.step))
+        self._require_finite_weights()
         write_checkpoint(self._run.checkpoints, self._state, self._ladder)
         self._last_checkpoint = time.monotonic()
 
     def _require_finite(self, record: StepRecord) -> None:
         if not math.isfinite(record.loss.item()):
-            raise DivergedError(self._divergence_message("loss", record.step))
+            raise self._diverged("loss is", record.step)
+        if not math.isfinite(record.gradient_norm.item()):
+            raise self._diverged("gradient norm is", record.step)
 
-    def _divergence_message(self, what: str, step: int) -> str:
-        return (
-            f"the {what} is not finite at step {step}; the last good checkpoint is kept in "
+    def _require_finite_weights(self) -> None:
+        if not all(bool(weights.isfinite().all()) for weights in self._state.model.parameters()):
+            raise self._diverged("weights are", self._state.step)
+
+    def _diverged(self, what: str, step: int) -> DivergedError:
+        return DivergedError(
+            f"the {what} not finite at step {step}; the last good checkpoint is kept in "
             f"{self._run.checkpoints}. A lower learning rate or a longer warm-up usually helps."
         )
 
@@ -278,16 +292,3 @@ class _Session:
     def _steps_per_second(self) -> float:
         elapsed = time.monotonic() - self._started
         return (self._state.step - self._first_step) / elapsed if elapsed > 0 else 0.0
-
-
-def _status_scores(rows: list[EvaluationRow]) -> dict[str, dict[str, float]]:
-    """Accuracy of the first posterior tracked, epistemic uncertainty of the first that has any."""
-    sampled = [row for row in rows if row.num_samples > 1]
-    return {
-        name: {
-            row.split: row.summary[name]
-            for row in used
-            if row.posterior == used[0].posterior and name in row.summary
-        }
-        for name, used in zip(STATUS_SCORES, (rows, sampled))
-    }
