@@ -7,6 +7,8 @@ import pytest
 
 from epigrok.config import (
     AdamWConfig,
+    EvaluationConfig,
+    MuonConfig,
     OneParameterTask,
     RunConfig,
     ScheduleConfig,
@@ -106,6 +108,11 @@ def test_departures_from_a_recipe_are_named() -> None:
         (lambda: AdamWConfig(lr=0.0), "lr"),
         (lambda: AdamWConfig(betas=(0.9, 1.0)), "1.0"),
         (lambda: TransformerConfig(width=510), "510"),
+        (lambda: EvaluationConfig(num_samples=65), "num_final_samples 64"),
+        (
+            lambda: replace(preset("icl-tiny"), optim=MuonConfig(adamw_weight_decay=0.0)),
+            "head's weight decay as prior precision, which is 0",
+        ),
         (lambda: from_json({**to_json(preset("classic")), "colour": 1}), "colour"),
         (lambda: from_json({"preset": "x"}), "missing"),
     ],

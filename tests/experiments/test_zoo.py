@@ -22,7 +22,7 @@ def test_every_entry_is_a_run_through_its_transition(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run = zoo.open_run_or_zoo(f"zoo:{name}")
+    run = epigrok.open_run(f"zoo:{name}")
     assert run.path == Path("zoo") / name
     assert len(run.checkpoints) >= 10
     assert run.is_done
@@ -60,14 +60,24 @@ def test_what_was_evaluated_of_an_entry_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run = zoo.open_run_or_zoo("zoo:icl-tiny")
+    run = epigrok.open_run("zoo:icl-tiny")
     (run.path / "evaluation.jsonl").write_text("{}\n")
-    assert (zoo.open_run_or_zoo("zoo:icl-tiny").path / "evaluation.jsonl").exists()
+    assert (epigrok.open_run("zoo:icl-tiny").path / "evaluation.jsonl").exists()
+
+
+def test_a_copy_of_another_version_is_not_taken_for_the_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = zoo.unpacked("icl-tiny") / "config.json"
+    config.write_text(config.read_text().replace("2000", "2001"))
+    with pytest.raises(UserError, match="zoo/icl-tiny is not zoo:icl-tiny as it comes"):
+        epigrok.open_run("zoo:icl-tiny")
 
 
 def test_an_unknown_entry_is_named() -> None:
     with pytest.raises(UserError, match=r"no run named 'nothing'.*icl-tiny"):
-        zoo.open_run_or_zoo("zoo:nothing")
+        epigrok.open_run("zoo:nothing")
 
 
 def test_packing_keeps_weights_and_tables_and_no_names_of_machines(tmp_path: Path) -> None:

@@ -229,6 +229,17 @@ def test_tied_and_untied_copies_of_one_model_have_the_same_uncertainty() -> None
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
+def test_the_prior_is_the_decay_of_whoever_trains_the_head() -> None:
+    config = preset("icl-tiny")
+    optim = dataclasses.replace(config.optim, weight_decay=0.3, adamw_weight_decay=0.7)
+    config = dataclasses.replace(config, optim=optim)
+    model = build_model(config)
+    sets = evaluation_sets(config, build_family(config, sample_world(config.task, 0)))
+    (posterior,) = tracked_posteriors(config, model, sets["id_train"], names=("laplace",))
+    assert isinstance(posterior, LastLayerLaplace)
+    assert posterior.prior_precision == 0.7
+
+
 def test_tokens_that_ask_nothing_change_nothing() -> None:
     config = preset("icl-tiny")
     model = build_model(config)

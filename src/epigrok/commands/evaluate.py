@@ -12,7 +12,6 @@ from epigrok.config import ContextSweep
 from epigrok.evaluation import grokking_times
 from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
 from epigrok.experiments.run import Run, open_run
-from epigrok.experiments.zoo import open_run_or_zoo
 
 _COLUMNS = ("accuracy", "nll", "ece", "total", "aleatoric", "epistemic")
 
@@ -37,7 +36,7 @@ class EvaluateArguments:
 def main(arguments: Sequence[str]) -> int:
     """Evaluate and print a table."""
     parsed = parse(EvaluateArguments, "evaluate", arguments)
-    run = open_run_or_zoo(parsed.run)
+    run = open_run(parsed.run)
     if parsed.times:
         _print_times(run)
         return 0

@@ -74,19 +74,20 @@ def icl_tiny() -> RunConfig:
 
 
 def icl_tiny_ivon() -> RunConfig:
-    """`icl-tiny` trained with IVON: on its way to generalise when it ends (0.8 on unseen tasks)."""
+    """`icl-tiny` trained with IVON: held-out cells by step 2,000, 0.8 to 0.9 on unseen tasks."""
     config = icl_tiny()
     return replace(
         config,
         preset="icl-tiny-ivon",
         # From larger weights, IVON's bounded steps take thousands of updates to get anywhere.
         model=_tiny_transformer(init_std=0.05),
+        # Steps of more than lr x clip_radius = 0.002 keep it from fitting at all.
         optim=IVONConfig(
-            lr=0.5,
+            lr=0.2,
             ess=1e7,
             hess_init=1e-3,
             weight_decay=3e-4,
-            betas=(0.9, 0.9999),
+            betas=(0.9, 0.9995),
             clip_radius=0.01,
         ),
         evaluation=replace(
@@ -108,7 +109,7 @@ def _tiny_transformer(init_std: float) -> TransformerConfig:
 
 
 def icl_medium() -> RunConfig:
-    """The paper's task with 3.1 M parameters: groks on one GPU in two minutes."""
+    """The paper's task with 3.1 M parameters, on one GPU: unseen inputs groked by step 9,000."""
     return RunConfig(
         preset="icl-medium",
         task=TwoParameterTask(),
@@ -157,7 +158,10 @@ def icl_paper() -> RunConfig:
 
 
 def icl_paper_ivon() -> RunConfig:
-    """Exactly the paper's IVON setting, at n_task = 64 and training fraction 0.8."""
+    """The paper's IVON setting, at n_task = 64 and training fraction 0.8.
+
+    Of the weight decays 1e-5, in the paper's text, and 1e-6, in its table, it takes the first.
+    """
     return replace(
         icl_paper(),
         preset="icl-paper-ivon",

@@ -72,7 +72,12 @@ class Run:
 
 
 def open_run(run_dir: Path | str) -> Run:
-    """The run in `run_dir`, running or done."""
+    """The run in `run_dir`, running or done; `zoo:NAME` is one that comes with the package."""
+    # Only here, because the zoo is made of runs.
+    from epigrok.experiments.zoo import PREFIX, unpacked
+
+    if isinstance(run_dir, str) and run_dir.startswith(PREFIX):
+        run_dir = unpacked(run_dir.removeprefix(PREFIX))
     directory = RunDirectory(Path(run_dir))
     directory.config()
     return Run(directory)

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from epigrok.errors import UserError
-from epigrok.experiments.run import Run, open_run
+from epigrok.experiments.run import Run
 from epigrok.experiments.run_files import CONFIG, PARQUET
 from epigrok.files import write_json
 from epigrok.training.checkpoints import checkpoint_path
@@ -39,17 +39,17 @@ def zoo_card(name: str) -> str:
     return (_shipped(name) / CARD).read_text()
 
 
-def open_run_or_zoo(name: str) -> Run:
-    """The run in a directory, or for `zoo:NAME` a copy of the one that comes with the package."""
-    if not name.startswith(PREFIX):
-        return open_run(name)
-    source = _shipped(name.removeprefix(PREFIX))
-    copy = UNPACKED / source.name
+def unpacked(name: str, where: Path = UNPACKED) -> Path:
+    """A copy of an entry below `where`, made now or before."""
+    source = _shipped(name)
+    copy = where / source.name
     if not (copy / CONFIG).exists():
         # The configuration makes it a run directory, so it comes last.
         shutil.copytree(source, copy, ignore=shutil.ignore_patterns(CONFIG), dirs_exist_ok=True)
         shutil.copyfile(source / CONFIG, copy / CONFIG)
-    return open_run(copy)
+    elif (copy / CONFIG).read_bytes() != (source / CONFIG).read_bytes():
+        raise UserError(f"{copy} is not {PREFIX}{name} as it comes with this version; move it away")
+    return copy
 
 
 def pack(run: Run, destination: Path, card: str, steps: Sequence[int] | None = None) -> None:
