@@ -68,6 +68,29 @@ def test_factors_do_not_depend_on_how_the_data_is_cut() -> None:
     assert cut.num_answers == 40
 
 
+def test_posteriors_of_one_curvature_share_its_eigendecompositions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decomposed = []
+    eigh = torch.linalg.eigh
+
+    def counted(matrix: Tensor) -> tuple[Tensor, Tensor]:
+        decomposed.append(matrix.shape)
+        return eigh(matrix)
+
+    monkeypatch.setattr(torch.linalg, "eigh", counted)
+    curvature = curvature_of(*problem())
+    for prior_precision in (0.5, 2.0, "evidence"):
+        shared = LastLayerLaplace.fit(curvature, prior_precision)
+    assert decomposed == [(4, 4), (6, 6)]
+    alone = LastLayerLaplace.fit(curvature_of(*problem()), "evidence")
+    assert torch.equal(shared.sample_head(0), alone.sample_head(0))
+    assert (shared.prior_precision, shared.log_evidence) == (
+        alone.prior_precision,
+        alone.log_evidence,
+    )
+
+
 def test_samples_have_the_posterior_covariance() -> None:
     features, weight, answers = problem(width=3, classes=3)
     posterior = LastLayerLaplace.fit(curvature_of(features, weight, answers), 0.5)

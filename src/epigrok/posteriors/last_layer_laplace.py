@@ -16,6 +16,7 @@ Letters: N answers, D features, C classes, B rows, T answers of a row.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from math import exp
 from typing import Literal
 
@@ -47,6 +48,16 @@ class HeadCurvature:
     negative_log_likelihood: float
     num_answers: int
 
+    @cached_property
+    def class_eigen(self) -> tuple[Float[Tensor, " C"], Float[Tensor, "C C"]]:
+        """Eigenvalues and eigenvectors of B, shared by all posteriors fitted to it."""
+        return _eigh(self.class_factor_CC)
+
+    @cached_property
+    def feature_eigen(self) -> tuple[Float[Tensor, " D"], Float[Tensor, "D D"]]:
+        """Eigenvalues and eigenvectors of A, shared likewise."""
+        return _eigh(self.feature_factor_DD)
+
 
 @dataclass(frozen=True)
 class LastLayerLaplace:
@@ -72,8 +83,8 @@ class LastLayerLaplace:
         seed: int = 0,
     ) -> "LastLayerLaplace":
         """The posterior for a prior precision: a number, or the one of largest evidence."""
-        class_values_C, class_basis_CC = _eigh(curvature.class_factor_CC)
-        feature_values_D, feature_basis_DD = _eigh(curvature.feature_factor_DD)
+        class_values_C, class_basis_CC = curvature.class_eigen
+        feature_values_D, feature_basis_DD = curvature.feature_eigen
         values_CD = class_values_C[:, None] * feature_values_D
         if prior_precision == "evidence":
             prior_precision = _evidence_optimum(curvature, values_CD)
