@@ -161,6 +161,23 @@ def test_context_lengths_come_from_positions(store: SweepStore) -> None:
     ]
 
 
+def test_a_run_resumed_by_a_version_with_more_metrics_keeps_all_positions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = next(iter(prepare(tmp_path, SWEEP).values()))
+    with monkeypatch.context() as older:
+        fewer = tuple(name for name in METRICS if name != "total_se")
+        older.setattr("epigrok.experiments.positions.METRICS", fewer)
+        positions_of(run, 0)
+    positions_of(run, 10)
+    query = """select step, count(*), count(total_se) filter (not isnan(total_se)) from positions
+               group by step order by step"""
+    assert open_sweep(tmp_path).sql(query).fetchall() == [(0, 6, 0), (10, 6, 6)]
+    merge_positions(run.path)
+    run.mark_done()
+    assert open_sweep(tmp_path).sql(query).fetchall() == [(0, 6, 0), (10, 6, 6)]
+
+
 def test_evaluations_after_training_are_tables_too(store: SweepStore) -> None:
     assert store.sql("select * from evaluation").fetchall() == []
     for run in store._runs.values():
