@@ -227,6 +227,21 @@ def test_a_column_that_only_later_runs_have_is_found(tmp_path: Path) -> None:
     assert found.fetchall() == [(2.5, "x", 0.5)]
 
 
+def test_facts_of_few_rows_are_found_and_null_in_tables_of_older_runs(tmp_path: Path) -> None:
+    older, newer = list(prepare(tmp_path, SWEEP).values())[:2]
+    rows = [{"step": step, "posterior": "point", "text": "x" * 999} for step in range(30)]
+    write_rows(older, "metrics", rows)
+    query = """select num_fit_answers, prior_precision_is_at_bound, prior_precision + log_evidence
+               from metrics order by prior_precision limit 2"""
+    assert open_sweep(tmp_path).sql(query).fetchall() == [(None, None, None)] * 2
+    rows[15] |= {"posterior": "laplace", "num_fit_answers": 40, "prior_precision": 1}
+    rows[15] |= {"log_evidence": -0.5, "prior_precision_is_at_bound": False}
+    write_rows(newer, "metrics", rows)
+    found = open_sweep(tmp_path).sql(query).fetchall()
+    assert found == [(40, False, 0.5), (None, None, None)]
+    assert open_sweep(tmp_path).sql("select log_evidence from evaluation").fetchall() == []
+
+
 def test_mistakes_in_a_query_are_told(store: SweepStore) -> None:
     with pytest.raises(UserError, match="no column 'acuracy'; there are: accuracy"):
         store.median_and_band("acuracy")

@@ -3,15 +3,23 @@
 import dataclasses
 import math
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+import epigrok
 from epigrok.config import TransformerConfig, preset
 from epigrok.errors import UserError
-from epigrok.evaluation import EvaluationSet, evaluation_sets, score_posterior, tracked_posteriors
+from epigrok.evaluation import (
+    EvaluationSet,
+    evaluate,
+    evaluation_sets,
+    score_posterior,
+    tracked_posteriors,
+)
 from epigrok.model import Transformer, build_model
 from epigrok.posteriors import (
     ExactLaplace,
@@ -146,6 +154,25 @@ def test_the_evidence_optimum_beats_a_fine_grid() -> None:
     assert best.log_evidence >= max(grid) - 1e-9
 
 
+@pytest.mark.parametrize(
+    ("scale", "margin", "is_at_bound"), [(1.0, 0.0, False), (0.0, 0.0, True), (1.0, 1e4, True)]
+)
+def test_an_evidence_optimum_at_the_bound_of_the_search_is_told(
+    scale: float, margin: float, is_at_bound: bool
+) -> None:
+    """A head of zero wants infinite precision, a certain one, whose curvature vanishes, none."""
+    features, weight, answers = problem()
+    features[:, 0] = 1.0
+    weight[0, 0] += margin
+    posterior = LastLayerLaplace.fit(curvature_of(features, scale * weight, answers), "evidence")
+    assert posterior.facts == {
+        "prior_precision": posterior.prior_precision,
+        "log_evidence": posterior.log_evidence,
+        "num_fit_answers": 40,
+        "prior_precision_is_at_bound": is_at_bound,
+    }
+
+
 def test_the_evidence_is_a_gaussian_integral() -> None:
     """∫ exp(-loss at W - ½(w-W)ᵀH(w-W) - ½δ‖w‖² …) around W, done by hand for one class pair."""
     features, weight, answers = problem(width=2, classes=2)
@@ -273,6 +300,20 @@ def test_tokens_that_ask_nothing_change_nothing() -> None:
     assert isinstance(first, LastLayerLaplace)
     assert isinstance(second, LastLayerLaplace)
     torch.testing.assert_close(first.precision_CD, second.precision_CD)
+
+
+def test_fewer_answers_to_fit_to_make_a_wider_posterior() -> None:
+    """As docs/uncertainty.md has it."""
+    run = epigrok.open_run(Path(epigrok.__file__).parent / "zoo" / "icl-tiny")
+    sets = evaluation_sets(run.config, run.family())
+    asked = {"id_val": sets["id_val"].first(256)}
+    model, found = run.model(2000), []
+    for num_rows in (None, 256):
+        fit_set = sets["id_train"].first(num_rows)
+        posteriors = tracked_posteriors(run.config, model, fit_set, names=("laplace:100",))
+        (row,) = evaluate(model, posteriors, asked, num_samples=16)
+        found.append((row.facts["num_fit_answers"], row.summary["epistemic_final"]))
+    assert found == [(12_324, pytest.approx(0.0012, 0.1)), (6 * 256, pytest.approx(0.0071, 0.1))]
 
 
 def test_uncertainty_of_a_saturated_head_grows_with_a_weak_prior() -> None:
