@@ -9,6 +9,7 @@ import pytest
 
 from epigrok.cli import COMMANDS
 from epigrok.config import preset, presets
+from epigrok.config.posterior import BELIEVES_CLEAN, ORACLES
 from epigrok.evaluation import METRICS
 from epigrok.experiments import SweepStore, open_sweep
 from epigrok.experiments.store_queries import FACTS
@@ -27,17 +28,20 @@ def query_with(column: str) -> str:
 
 @pytest.fixture
 def store(tmp_path: Path) -> SweepStore:
-    """Two runs of icl-medium, p = 29."""
+    """Two runs of icl-medium, p = 29, with the exact predictor's row at the first step."""
     for run in prepare(tmp_path, Sweep(name="s", methods=("icl-medium",), seeds=(0, 1))).values():
         num_steps = run.config().num_steps
         for step in (0, num_steps):
             keys = {"step": step, "split": "ood_val", "num_samples": 1}
             scores = {"accuracy_final": step / num_steps, "epistemic_final": 1.0}
-            scores["epistemic_se_final"] = 0.1
+            scores |= {"epistemic_se_final": 0.1, "kl_generalising_final": 0.5}
             rows = [{**keys, **scores, "posterior": name} for name in ("point", "laplace")]
             append_json_lines(run.table("metrics"), rows)
             seconds = {"step": step, "seconds_training": 1.0, "seconds_evaluating": 1.0}
             append_json_lines(run.table("timings"), [seconds])
+            if step == 0:
+                oracle = {**keys, "posterior": "oracle-generalising", "total_final": 0.25}
+                append_json_lines(run.table("metrics"), [oracle])
     return open_sweep(tmp_path)
 
 
@@ -58,8 +62,18 @@ def test_uncertainty_as_a_share_of_the_most_that_the_classes_allow(store: SweepS
     assert all(task.modulus == task.vocabulary_size for task in tasks)
 
 
+def test_task_misfit_and_weights_are_told_apart(store: SweepStore) -> None:
+    for *_, task, misfit, weights in store.sql(query_with("weight_uncertainty")).fetchall():
+        assert (task, misfit, weights) == (0.25, 0.5, 1.0)
+
+
+def test_every_row_of_an_exact_predictor_is_explained() -> None:
+    names = [name + belief for name in ORACLES for belief in ("", BELIEVES_CLEAN)]
+    assert all(f"`{name}`" in UNCERTAINTY for name in names)
+
+
 def test_every_command_it_names_exists() -> None:
-    assert len(QUERIES) == 4
+    assert len(QUERIES) == 5
     assert set(re.findall(r"^epigrok (\w+)", TEXT, re.MULTILINE)) <= set(COMMANDS)
 
 
