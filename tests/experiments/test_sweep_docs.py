@@ -9,9 +9,10 @@ import pytest
 
 from epigrok.cli import COMMANDS
 from epigrok.config import preset, presets
-from epigrok.config.posterior import BELIEVES_CLEAN, ORACLES
+from epigrok.config.posterior import BELIEVES_CLEAN, ORACLES, parse_posterior
 from epigrok.evaluation import METRICS
 from epigrok.experiments import SweepStore, open_sweep
+from epigrok.experiments.builtin_sweeps import find_sweep
 from epigrok.experiments.store_queries import FACTS
 from epigrok.experiments.sweep import Sweep, prepare, runs_of, sweep_from_json
 from epigrok.files import append_json_lines
@@ -70,6 +71,14 @@ def test_task_misfit_and_weights_are_told_apart(store: SweepStore) -> None:
 def test_every_row_of_an_exact_predictor_is_explained() -> None:
     names = [name + belief for name in ORACLES for belief in ("", BELIEVES_CLEAN)]
     assert all(f"`{name}`" in UNCERTAINTY for name in names)
+
+
+def test_what_the_controls_leave_out_is_said() -> None:
+    runs = runs_of(find_sweep("controls")).values()
+    tracked = {parse_posterior(name).kind for run in runs for name in run.evaluation.posteriors}
+    assert tracked == {"point", "weight-noise", "laplace", "ivon", "ivon-isotropic"}
+    left_out = UNCERTAINTY.partition("The sweep leaves out")[2]
+    assert all(name in left_out for name in ("laplace-probit", "laplace-exact", "ensemble"))
 
 
 def test_every_command_it_names_exists() -> None:
