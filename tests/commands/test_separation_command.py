@@ -59,10 +59,12 @@ def test_it_prints_margins_and_overlaps(sweep: Path, capsys: pytest.CaptureFixtu
         for line in capsys.readouterr().out.splitlines()
     ]
     assert ["classic", "2", "2", "0", "0"] in cells
+    heads = ["uncertainty at its peak", "uncertainty / ln C", "uncertainty / own peak"]
+    assert ["preset", "posterior", "runs", *heads, "uncertainty / training split's"] in cells
     # ln 59 = 4.078; 0.02 and 0.4 over it, over the peak 0.5, and over 0.01 on the training split.
-    noise = ["0.0049 / 0.098, ×20", "0.04 / 0.8, ×20", "2 / 40, ×20"]
+    noise = ["0.5 / 0.5, overlap", "0.0049 / 0.098, ×20", "0.04 / 0.8, ×20", "2 / 40, ×20"]
     assert ["classic", "weight-noise:0.1", "2 v 2", *noise] in cells
-    entropy = ["0.074 / 0.074, overlap", "1 / 1, overlap", "1 / 1, overlap"]
+    entropy = ["0.3 / 0.3, overlap", "0.074 / 0.074, overlap", "1 / 1, overlap", "1 / 1, overlap"]
     assert ["classic", "point", "2 v 2", *entropy] in cells
 
 
@@ -71,7 +73,7 @@ def test_several_presets_are_also_taken_together(
 ) -> None:
     assert main(["separation", str(write_sweep(tmp_path, ("classic", "classic-ivon")))]) == 0
     rows = [line.split("|") for line in capsys.readouterr().out.splitlines()]
-    runs = {tuple(cell.strip() for cell in row[1:4]) for row in rows if len(row) == 8}
+    runs = {tuple(cell.strip() for cell in row[1:4]) for row in rows if len(row) == 9}
     assert ("all of them", "weight-noise:0.1", "4 v 4") in runs
     assert ("classic-ivon", "weight-noise:0.1", "2 v 2") in runs
 

@@ -47,12 +47,18 @@ def test_metrics_equal_plain_computations() -> None:
     entropy = -(probs * probs.log()).sum(-1)
     assert scores.summary()["total"] == pytest.approx(entropy.mean().item())
     epistemic = scores.values_BT["epistemic"]
-    row_means = epistemic.mean(1)
-    assert scores.summary()["epistemic_se"] == pytest.approx(
-        (row_means.std() / math.sqrt(300)).item()
-    )
-    torch.testing.assert_close(per_length["epistemic_se"], epistemic.std(0) / math.sqrt(300))
     assert scores.summary()["epistemic_corrected"] == pytest.approx(epistemic.mean().item() * 5 / 4)
+
+
+@pytest.mark.parametrize("name", ["total", "aleatoric", "epistemic"])
+def test_standard_errors_are_over_rows(name: str) -> None:
+    batch = random_batch(300, 4, 7)
+    scores = score([normal(stream_key(0, "logits"), (300, 4, 7), k) for k in range(5)], batch)
+    values = scores.values_BT[name]
+    error, summary = values.std(0) / math.sqrt(300), scores.summary()
+    torch.testing.assert_close(scores.per_context_length()[f"{name}_se"], error)
+    assert summary[f"{name}_se_final"] == pytest.approx(error[-1].item())
+    assert summary[f"{name}_se"] == pytest.approx((values.mean(1).std() / math.sqrt(300)).item())
 
 
 def test_calibration_error_equals_a_loop_over_bins() -> None:

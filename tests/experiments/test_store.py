@@ -161,6 +161,23 @@ def test_context_lengths_come_from_positions(store: SweepStore) -> None:
     ]
 
 
+def test_a_run_resumed_by_a_version_with_more_metrics_keeps_all_positions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = next(iter(prepare(tmp_path, SWEEP).values()))
+    with monkeypatch.context() as older:
+        fewer = tuple(name for name in METRICS if name != "total_se")
+        older.setattr("epigrok.experiments.positions.METRICS", fewer)
+        positions_of(run, 0)
+    positions_of(run, 10)
+    query = """select step, count(*), count(total_se) filter (not isnan(total_se)) from positions
+               group by step order by step"""
+    assert open_sweep(tmp_path).sql(query).fetchall() == [(0, 6, 0), (10, 6, 6)]
+    merge_positions(run.path)
+    run.mark_done()
+    assert open_sweep(tmp_path).sql(query).fetchall() == [(0, 6, 0), (10, 6, 6)]
+
+
 def test_evaluations_after_training_are_tables_too(store: SweepStore) -> None:
     assert store.sql("select * from evaluation").fetchall() == []
     for run in store._runs.values():
@@ -208,6 +225,21 @@ def test_a_column_that_only_later_runs_have_is_found(tmp_path: Path) -> None:
     write_rows(runs[-1], "training", [{"step": 1, "loss": 0.5, "spread": 2.5, "note": "x"}])
     found = open_sweep(tmp_path).sql("select sum(spread), max(note), min(loss) from training")
     assert found.fetchall() == [(2.5, "x", 0.5)]
+
+
+def test_facts_of_few_rows_are_found_and_null_in_tables_of_older_runs(tmp_path: Path) -> None:
+    older, newer = list(prepare(tmp_path, SWEEP).values())[:2]
+    rows = [{"step": step, "posterior": "point", "text": "x" * 999} for step in range(30)]
+    write_rows(older, "metrics", rows)
+    query = """select num_fit_answers, prior_precision_is_at_bound, prior_precision + log_evidence
+               from metrics order by prior_precision limit 2"""
+    assert open_sweep(tmp_path).sql(query).fetchall() == [(None, None, None)] * 2
+    rows[15] |= {"posterior": "laplace", "num_fit_answers": 40, "prior_precision": 1}
+    rows[15] |= {"log_evidence": -0.5, "prior_precision_is_at_bound": False}
+    write_rows(newer, "metrics", rows)
+    found = open_sweep(tmp_path).sql(query).fetchall()
+    assert found == [(40, False, 0.5), (None, None, None)]
+    assert open_sweep(tmp_path).sql("select log_evidence from evaluation").fetchall() == []
 
 
 def test_mistakes_in_a_query_are_told(store: SweepStore) -> None:

@@ -290,6 +290,18 @@ def test_fewer_rows_are_evaluated_but_posteriors_are_fitted_to_all(finished: Run
         EvaluateOptions(num_rows=0)
 
 
+def test_tables_tell_the_prior_of_laplace_posteriors(finished: Run) -> None:
+    evaluate_run(finished, EvaluateOptions(posteriors=("point", "laplace:evidence")))
+    decay = finished.config.optim.weight_decay
+    for row in [*finished.metrics(), *read_json_lines(finished.path / "evaluation.jsonl")]:
+        is_laplace = row["posterior"].startswith("laplace")
+        # Six answers of each of the 52 rows.
+        assert row.get("num_fit_answers") == (6 * 52 if is_laplace else None)
+        assert ("log_evidence" in row) == is_laplace
+        if is_laplace:
+            assert (row["prior_precision"] == decay) == (row["posterior"] == "laplace")
+
+
 def test_what_cannot_be_evaluated_is_said(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="num_samples must be positive"):
         EvaluateOptions(num_samples=0)

@@ -3,15 +3,23 @@
 import dataclasses
 import math
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+import epigrok
 from epigrok.config import TransformerConfig, preset
 from epigrok.errors import UserError
-from epigrok.evaluation import EvaluationSet, evaluation_sets, score_posterior, tracked_posteriors
+from epigrok.evaluation import (
+    EvaluationSet,
+    evaluate,
+    evaluation_sets,
+    score_posterior,
+    tracked_posteriors,
+)
 from epigrok.model import Transformer, build_model
 from epigrok.posteriors import (
     ExactLaplace,
@@ -68,6 +76,29 @@ def test_factors_do_not_depend_on_how_the_data_is_cut() -> None:
     assert cut.num_answers == 40
 
 
+def test_posteriors_of_one_curvature_share_its_eigendecompositions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decomposed = []
+    eigh = torch.linalg.eigh
+
+    def counted(matrix: Tensor) -> tuple[Tensor, Tensor]:
+        decomposed.append(matrix.shape)
+        return eigh(matrix)
+
+    monkeypatch.setattr(torch.linalg, "eigh", counted)
+    curvature = curvature_of(*problem())
+    for prior_precision in (0.5, 2.0, "evidence"):
+        shared = LastLayerLaplace.fit(curvature, prior_precision)
+    assert decomposed == [(4, 4), (6, 6)]
+    alone = LastLayerLaplace.fit(curvature_of(*problem()), "evidence")
+    assert torch.equal(shared.sample_head(0), alone.sample_head(0))
+    assert (shared.prior_precision, shared.log_evidence) == (
+        alone.prior_precision,
+        alone.log_evidence,
+    )
+
+
 def test_samples_have_the_posterior_covariance() -> None:
     features, weight, answers = problem(width=3, classes=3)
     posterior = LastLayerLaplace.fit(curvature_of(features, weight, answers), 0.5)
@@ -121,6 +152,25 @@ def test_the_evidence_optimum_beats_a_fine_grid() -> None:
         LastLayerLaplace.fit(curvature, math.exp(k / 20)).log_evidence for k in range(-200, 200)
     ]
     assert best.log_evidence >= max(grid) - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("scale", "margin", "is_at_bound"), [(1.0, 0.0, False), (0.0, 0.0, True), (1.0, 1e4, True)]
+)
+def test_an_evidence_optimum_at_the_bound_of_the_search_is_told(
+    scale: float, margin: float, is_at_bound: bool
+) -> None:
+    """A head of zero wants infinite precision, a certain one, whose curvature vanishes, none."""
+    features, weight, answers = problem()
+    features[:, 0] = 1.0
+    weight[0, 0] += margin
+    posterior = LastLayerLaplace.fit(curvature_of(features, scale * weight, answers), "evidence")
+    assert posterior.facts == {
+        "prior_precision": posterior.prior_precision,
+        "log_evidence": posterior.log_evidence,
+        "num_fit_answers": 40,
+        "prior_precision_is_at_bound": is_at_bound,
+    }
 
 
 def test_the_evidence_is_a_gaussian_integral() -> None:
@@ -261,6 +311,20 @@ def test_tokens_that_ask_nothing_change_nothing() -> None:
     assert isinstance(first, LastLayerLaplace)
     assert isinstance(second, LastLayerLaplace)
     torch.testing.assert_close(first.precision_CD, second.precision_CD)
+
+
+def test_fewer_answers_to_fit_to_make_a_wider_posterior() -> None:
+    """As docs/uncertainty.md has it."""
+    run = epigrok.open_run(Path(epigrok.__file__).parent / "zoo" / "icl-tiny")
+    sets = evaluation_sets(run.config, run.family())
+    asked = {"id_val": sets["id_val"].first(256)}
+    model, found = run.model(2000), []
+    for num_rows in (None, 256):
+        fit_set = sets["id_train"].first(num_rows)
+        posteriors = tracked_posteriors(run.config, model, fit_set, names=("laplace:100",))
+        (row,) = evaluate(model, posteriors, asked, num_samples=16)
+        found.append((row.facts["num_fit_answers"], row.summary["epistemic_final"]))
+    assert found == [(12_324, pytest.approx(0.0012, 0.1)), (6 * 256, pytest.approx(0.0071, 0.1))]
 
 
 def test_uncertainty_of_a_saturated_head_grows_with_a_weak_prior() -> None:

@@ -7,7 +7,14 @@ import torch
 
 from epigrok.config import RunConfig, preset
 from epigrok.errors import UserError
-from epigrok.evaluation import EvaluationSet, evaluation_sets, score_posterior, tracked_posteriors
+from epigrok.evaluation import (
+    EvaluationSet,
+    evaluate,
+    evaluation_sets,
+    score_posterior,
+    tracked_posteriors,
+)
+from epigrok.experiments.store_queries import FACTS
 from epigrok.model import Network
 from epigrok.posteriors import Ensemble, Posterior, WeightNoise
 from epigrok.tasks import build_family, sample_world
@@ -42,7 +49,7 @@ def world() -> tuple[RunConfig, TrainState, dict[str, EvaluationSet]]:
     return trained()
 
 
-@pytest.fixture(params=[*NAMES, "ensemble"])
+@pytest.fixture(scope="module", params=[*NAMES, "ensemble"])
 def posterior(
     request: pytest.FixtureRequest, world: tuple[RunConfig, TrainState, dict[str, EvaluationSet]]
 ) -> Posterior:
@@ -85,6 +92,20 @@ def test_predicting_leaves_the_live_weights_alone(
             assert summary["epistemic"] == 0.0
         else:
             assert 0.0 < summary["epistemic"] <= torch.tensor(3.0).log().item()
+
+
+def test_rows_of_laplace_posteriors_tell_what_they_were_fitted_to(
+    posterior: Posterior, world: tuple[RunConfig, TrainState, dict[str, EvaluationSet]]
+) -> None:
+    config, state, sets = world
+    for row in evaluate(state.model, [posterior], sets, num_samples=2):
+        if not posterior.name.startswith("laplace"):
+            assert not row.facts
+            continue
+        assert set(row.facts) == set(FACTS["metrics"])
+        assert row.facts["num_fit_answers"] == sets["id_train"].batch.is_scored_BT.sum()
+        if posterior.name in ("laplace", "laplace-exact", "laplace-probit"):
+            assert row.facts["prior_precision"] == config.optim.weight_decay
 
 
 def test_an_exception_while_predicting_leaves_the_live_weights_alone(

@@ -22,6 +22,7 @@ from epigrok.experiments.run_files import RunDirectory, run_directories
 from epigrok.files import read_json_lines, write_file
 
 _HEADS = {
+    "peak": "uncertainty at its peak",
     "per_log_classes": "uncertainty / ln C",
     "of_peak": "uncertainty / own peak",
     "over_training": "uncertainty / training split's",
@@ -35,8 +36,9 @@ class SeparationArguments:
 
     Reads config.json and metrics.jsonl of every run. `point` stands for plain predictive entropy.
     A cell shows the largest value of runs that generalised, the smallest of those that memorised,
-    and the ratio of the two where they are apart. Runs with an accuracy between the bounds, and
-    runs that never fitted their training split, are counted but left out.
+    and the ratio of the two where they are apart; peaks are in nats, read from the moment that the
+    training split is fitted. Runs with an accuracy between the bounds, and runs that never fitted
+    their training split, are counted but left out.
     """
 
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]

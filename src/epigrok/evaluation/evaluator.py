@@ -5,7 +5,7 @@ Letters: B rows, T answers, D features, C classes, M calibration bins.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float
@@ -21,7 +21,7 @@ from epigrok.evaluation.scores import (
     score,
 )
 from epigrok.model import Network
-from epigrok.posteriors import Posterior, sampled_logits
+from epigrok.posteriors import Facts, FittedPosterior, Posterior, sampled_logits
 from epigrok.tasks import Batch, TaskFamily, hypotheses, observed
 from epigrok.uncertainty import BayesOracle
 
@@ -71,9 +71,13 @@ class EvaluationRow:
     per_context_length: dict[str, Float[Tensor, " T"]]
     reliability_3M: Float[Tensor, "3 M"]
     """Predictions, correct ones and summed confidence per calibration bin."""
+    facts: Facts = field(default_factory=dict)
+    """What the posterior tells of itself."""
 
     @classmethod
-    def of(cls, split: str, posterior: str, scores: Scores) -> "EvaluationRow":
+    def of(
+        cls, split: str, posterior: str, scores: Scores, facts: Facts | None = None
+    ) -> "EvaluationRow":
         """The row that `scores` make."""
         return cls(
             split=split,
@@ -83,6 +87,7 @@ class EvaluationRow:
             summary=scores.summary(),
             per_context_length=scores.per_context_length(),
             reliability_3M=scores.reliability().sum(dim=1),
+            facts=facts or {},
         )
 
 
@@ -165,7 +170,8 @@ def evaluate(
     for posterior in posteriors:
         used = rows_used(posterior, sets, num_sampled_rows)
         scores = score_posterior(model, posterior, used, num_samples)
-        rows += [EvaluationRow.of(split, posterior.name, scores[split]) for split in sets]
+        facts = posterior.facts if isinstance(posterior, FittedPosterior) else {}
+        rows += [EvaluationRow.of(split, posterior.name, scores[split], facts) for split in sets]
     return rows
 
 

@@ -77,9 +77,10 @@ def _build(
         return ProbitLaplace(laplace, name.text)
     if name.kind == "laplace-exact":
         features = (pair[0] for pair in _answer_features(model, fit_set))
-        return ExactLaplace.fit(
+        exact = ExactLaplace.fit(
             model.head_weight, features, laplace.prior_precision, name.text, POSTERIOR_SEED
         )
+        return replace(exact, facts=laplace.facts)
     return laplace
 
 

@@ -33,6 +33,8 @@ METRICS = (
     "aleatoric",
     "epistemic",
     "epistemic_corrected",
+    "total_se",
+    "aleatoric_se",
     "epistemic_se",
     "kl_memorising",
     "kl_generalising",
@@ -40,6 +42,7 @@ METRICS = (
 )
 """Columns of every table; the last three are there where the task has exact predictors."""
 
+_WITH_STANDARD_ERROR = ("total", "aleatoric", "epistemic")
 _SAME_PREDICTION = 1e-9
 """Distance in nats under which the two exact predictors say the same: no position between them."""
 
@@ -69,7 +72,7 @@ class Scores:
     def per_context_length(self) -> dict[str, Float[Tensor, " T"]]:
         """Metrics at each context length; NaN where the split asks nothing."""
         ece = calibration_error(self.reliability())
-        return self._metrics(self._means(axis=0), ece, self._standard_error(by_length=True))
+        return self._metrics(self._means(axis=0), ece, self._standard_errors(by_length=True))
 
     def summary(self) -> dict[str, float]:
         """Metrics over all scored answers, and with suffix `_final` on the last one.
@@ -78,7 +81,7 @@ class Scores:
         """
         ece = calibration_error(self.reliability().sum(dim=1))
         everything = self._metrics(
-            self._means(axis=None), ece, self._standard_error(by_length=False)
+            self._means(axis=None), ece, self._standard_errors(by_length=False)
         )
         last = self.per_context_length()
         columns = {name: everything[name].item() for name in METRICS}
@@ -92,7 +95,7 @@ class Scores:
         )
 
     def _metrics(
-        self, means: dict[str, Tensor], ece: Tensor, epistemic_se: Tensor
+        self, means: dict[str, Tensor], ece: Tensor, standard_errors: dict[str, Tensor]
     ) -> dict[str, Tensor]:
         nothing = torch.full_like(ece, torch.nan)
         to_memoriser = means.get("kl_memorising", nothing)
@@ -103,7 +106,7 @@ class Scores:
             "ece": ece,
             "epistemic_corrected": means["epistemic"]
             * (self.num_samples / max(1, self.num_samples - 1)),
-            "epistemic_se": epistemic_se,
+            **standard_errors,
             "kl_memorising": to_memoriser,
             "kl_generalising": to_generaliser,
             "relative_position": torch.where(
@@ -120,12 +123,17 @@ class Scores:
             for name, values in self.values_BT.items()
         }
 
-    def _standard_error(self, by_length: bool) -> Tensor:
-        """Standard error of the epistemic uncertainty over rows.
+    def _standard_errors(self, by_length: bool) -> dict[str, Tensor]:
+        return {
+            f"{name}_se": self._standard_error(name, by_length) for name in _WITH_STANDARD_ERROR
+        }
+
+    def _standard_error(self, name: str, by_length: bool) -> Tensor:
+        """Standard error over rows.
 
         Rows are independent; the answers within one are not, so their mean counts once.
         """
-        values_BT, is_scored_BT = self.values_BT["epistemic"], self.is_scored_BT
+        values_BT, is_scored_BT = self.values_BT[name], self.is_scored_BT
         if not by_length:
             count_B = is_scored_BT.sum(dim=1, keepdim=True)
             values_BT = values_BT.where(is_scored_BT, 0.0).sum(dim=1, keepdim=True) / count_B

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from epigrok.errors import UserError
 from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD, FITTED_THRESHOLD, curves_of
 
-STATISTICS = ("per_log_classes", "of_peak", "over_training")
+STATISTICS = ("peak", "per_log_classes", "of_peak", "over_training")
 """Fields of a `Reading` that are small where a run generalised, if they say anything."""
 
 Outcome = Literal["generalised", "memorised", "between", "unfitted"]

@@ -74,7 +74,7 @@ def smoke() -> Sweep:
 
 
 def controls() -> Sweep:
-    """What generalises and what cannot, seen by every posterior: what does uncertainty tell?
+    """What generalises and what cannot, seen by noise, Laplace and IVON: what do they tell?
 
     `laplace` takes the weight decay as its prior precision, so it does not exist without decay;
     the fixed precisions are there in every run.

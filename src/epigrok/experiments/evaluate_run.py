@@ -77,8 +77,8 @@ def evaluate_run(
             config = replace(config, evaluation=settings)
         if sweep is None:
             sets, num_sampled_rows = evaluation_sets(config, family), settings.num_sampled_rows
-            for evaluated in evaluate(model, posteriors, sets, num_samples, num_sampled_rows):
-                rows.append({"step": step, **_identity(evaluated), **evaluated.summary})
+            for scored in evaluate(model, posteriors, sets, num_samples, num_sampled_rows):
+                rows.append({"step": step, **_identity(scored), **scored.summary, **scored.facts})
         else:
             for row in context_sweep(sweep, config, model, family, posteriors, num_samples):
                 if is_stopped():

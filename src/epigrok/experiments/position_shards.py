@@ -34,7 +34,7 @@ def position_columns(run_path: Path) -> dict[str, Any]:
     """All evaluations not yet merged, as columns: one row per step, split, posterior and length."""
     keys: dict[str, list[Any]] = {name: [] for name in _KEYS}
     lengths: list[Any] = [np.empty(0, np.int16)]
-    values: dict[str, list[Any]] = {}
+    parts: list[dict[str, Any]] = []
     for shard in position_shards(run_path):
         with safe_open(shard, framework="numpy") as file:
             names = file.metadata()["metrics"].split(",")
@@ -47,12 +47,11 @@ def position_columns(run_path: Path) -> dict[str, Any]:
                 for column, key in zip(keys.values(), row):
                     column += [key] * int(is_asked.sum())
                 lengths.append(1 + np.flatnonzero(is_asked).astype(np.int16))
-                for name, metric in zip(names, metrics[:, is_asked]):
-                    values.setdefault(name, []).append(metric)
+                parts.append(dict(zip(names, metrics[:, is_asked])))
     return {
         **{name: np.array(keys[name], dtype=kind) for name, kind in _KEYS.items()},
         "context_length": np.concatenate(lengths),
-        **{name: np.concatenate(parts) for name, parts in values.items()},
+        **_joined(parts),
     }
 
 
@@ -75,6 +74,17 @@ def remove_position_shards(run_path: Path) -> None:
     """Remove the files that the Parquet table replaces."""
     if (run_path / PARQUET).exists():
         shutil.rmtree(run_path / "positions", ignore_errors=True)
+
+
+def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Columns one after another; NaN where an evaluation by an older version knew no such one."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {
+        name: np.concatenate(
+            [part.get(name, np.full_like(part["accuracy"], np.nan)) for part in parts]
+        )
+        for name in names
+    }
 
 
 def _step_of(shard: Path) -> int:

@@ -76,7 +76,8 @@ def record_evaluation(run: RunDirectory, step: int, rows: list[EvaluationRow]) -
     """Append an evaluation to the metrics and write its per-context-length part."""
     write_positions(run.path, step, rows)
     append_json_lines(
-        run.table("metrics"), ({**_identity(step, row), **row.summary} for row in rows)
+        run.table("metrics"),
+        ({**_identity(step, row), **row.summary, **row.facts} for row in rows),
     )
 
 

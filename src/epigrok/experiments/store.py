@@ -28,7 +28,14 @@ from epigrok.experiments.last_rows import last_step_lines
 from epigrok.experiments.run_files import PARQUET, RunDirectory, run_directories
 from epigrok.experiments.sql_text import quoted_name, quoted_path, quoted_paths, quoted_text
 from epigrok.experiments.status import RunStatus, read_status
-from epigrok.experiments.store_queries import KEYS, LINES, band_query, points_query, read_json_query
+from epigrok.experiments.store_queries import (
+    FACTS,
+    KEYS,
+    LINES,
+    band_query,
+    points_query,
+    read_json_query,
+)
 from epigrok.files import make_writable_directory
 
 VIEWS = ("runs", *LINES, "positions")
@@ -186,6 +193,7 @@ class SweepStore:
         if not columns:
             self._make_empty(view)
             return
+        columns |= FACTS.get(view, {})
         self._lines[view] = paths, {**columns, **KEYS[view]}
         names = [*KEYS[view], *(name for name in columns if name not in KEYS[view])]
         self._connection.execute(f"create view {view} as {self._lines_query(view, names)}")
@@ -246,7 +254,7 @@ class SweepStore:
         self._connection.execute(f"create view positions as {' union all by name '.join(parts)}")
 
     def _make_empty(self, view: str) -> None:
-        types = {"run_id": "VARCHAR", **KEYS[view]}
+        types = {"run_id": "VARCHAR", **KEYS[view], **FACTS.get(view, {})}
         columns = ", ".join(f"{quoted_name(name)} {kind}" for name, kind in types.items())
         self._connection.execute(f"create table {view} ({columns})")
 

@@ -34,6 +34,10 @@ KEYS = {
     | {"num_samples": "SMALLINT", "context_length": "SMALLINT"},
 }
 """Columns that a table has even before a run has written a row."""
+_FACTS = {"prior_precision": "DOUBLE", "log_evidence": "DOUBLE", "num_fit_answers": "BIGINT"}
+_FACTS |= {"prior_precision_is_at_bound": "BOOLEAN"}
+FACTS = {"metrics": _FACTS, "evaluation": _FACTS}
+"""Columns that only rows of Laplace posteriors have: too few for a look at a file's ends."""
 _MAX_SAMPLES = 1_000_000
 
 

@@ -8,7 +8,7 @@ from epigrok.errors import UserError
 from epigrok.experiments.run_files import RunDirectory, run_directories
 from epigrok.files import make_writable_directory, read_json_lines
 
-_NOT_CURVES = ("step", "split", "posterior", "num_samples", "num_rows")
+_NOT_CURVES = ("step", "split", "posterior", "num_samples", "num_rows", "num_fit_answers")
 
 
 def write_event_files(directory: Path, log_directory: Path) -> int:

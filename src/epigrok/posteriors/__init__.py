@@ -12,6 +12,8 @@ from epigrok.posteriors.last_layer_laplace import (
 )
 from epigrok.posteriors.point import Point
 from epigrok.posteriors.protocol import (
+    Facts,
+    FittedPosterior,
     HeadPosterior,
     Posterior,
     Sample,
@@ -25,6 +27,8 @@ __all__ = [
     "DiagonalGaussian",
     "Ensemble",
     "ExactLaplace",
+    "Facts",
+    "FittedPosterior",
     "HeadCurvature",
     "HeadPosterior",
     "LastLayerLaplace",

@@ -9,7 +9,7 @@ Letters: N answers, D features, C classes, B rows, T answers of a row.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float
@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from epigrok.errors import UserError
-from epigrok.posteriors.protocol import HEAD, Sample
+from epigrok.posteriors.protocol import HEAD, Facts, Sample
 from epigrok.random_streams import normal, stream_key
 from epigrok.uncertainty import log_probabilities
 
@@ -36,6 +36,8 @@ class ExactLaplace:
     name: str = "laplace-exact"
     seed: int = 0
     max_samples: int | None = None
+    facts: Facts = field(default_factory=dict)
+    """Those of the Kronecker posterior that the prior precision was taken from."""
 
     @classmethod
     def fit(

@@ -16,7 +16,8 @@ Letters: N answers, D features, C classes, B rows, T answers of a row.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import exp
+from functools import cached_property
+from math import exp, isclose, log
 from typing import Literal
 
 import torch
@@ -26,13 +27,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from epigrok.errors import UserError
-from epigrok.posteriors.protocol import HEAD, Sample
+from epigrok.posteriors.protocol import HEAD, Facts, Sample
 from epigrok.random_streams import normal, stream_key
 from epigrok.uncertainty import log_probabilities
 
 PriorPrecision = float | Literal["evidence"]
 LOG_PRECISION_BOUNDS = (-16.0, 18.0)
 """Natural logarithms between which the evidence is searched: 1e-7 to 7e7."""
+_AT_BOUND = 1e-4
+"""Relative distance of a logarithm from a bound, which the search never quite reaches."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,16 @@ class HeadCurvature:
     negative_log_likelihood: float
     num_answers: int
 
+    @cached_property
+    def class_eigen(self) -> tuple[Float[Tensor, " C"], Float[Tensor, "C C"]]:
+        """Eigenvalues and eigenvectors of B, shared by all posteriors fitted to it."""
+        return _eigh(self.class_factor_CC)
+
+    @cached_property
+    def feature_eigen(self) -> tuple[Float[Tensor, " D"], Float[Tensor, "D D"]]:
+        """Eigenvalues and eigenvectors of A, shared likewise."""
+        return _eigh(self.feature_factor_DD)
+
 
 @dataclass(frozen=True)
 class LastLayerLaplace:
@@ -59,6 +72,8 @@ class LastLayerLaplace:
     """Posterior precision of each pair of eigenvectors."""
     prior_precision: float
     log_evidence: float
+    num_answers: int
+    """Answers it was fitted to: the curvature is a sum over them."""
     name: str = "laplace"
     seed: int = 0
     max_samples: int | None = None
@@ -72,8 +87,8 @@ class LastLayerLaplace:
         seed: int = 0,
     ) -> "LastLayerLaplace":
         """The posterior for a prior precision: a number, or the one of largest evidence."""
-        class_values_C, class_basis_CC = _eigh(curvature.class_factor_CC)
-        feature_values_D, feature_basis_DD = _eigh(curvature.feature_factor_DD)
+        class_values_C, class_basis_CC = curvature.class_eigen
+        feature_values_D, feature_basis_DD = curvature.feature_eigen
         values_CD = class_values_C[:, None] * feature_values_D
         if prior_precision == "evidence":
             prior_precision = _evidence_optimum(curvature, values_CD)
@@ -86,9 +101,23 @@ class LastLayerLaplace:
             values_CD + prior_precision,
             prior_precision,
             _log_evidence(curvature, values_CD, prior_precision),
+            curvature.num_answers,
             name,
             seed,
         )
+
+    @property
+    def facts(self) -> Facts:
+        """The prior, its evidence and the amount of data; whether the search for it hit a bound."""
+        return {
+            "prior_precision": self.prior_precision,
+            "log_evidence": self.log_evidence,
+            "num_fit_answers": self.num_answers,
+            "prior_precision_is_at_bound": any(
+                isclose(log(self.prior_precision), bound, rel_tol=_AT_BOUND)
+                for bound in LOG_PRECISION_BOUNDS
+            ),
+        }
 
     def sample_head(self, index: int) -> Float[Tensor, "C D"]:
         """Head weights of sample `index`.
@@ -139,6 +168,11 @@ class ProbitLaplace:
     posterior: LastLayerLaplace
     name: str = "laplace-probit"
     max_samples: int | None = 1
+
+    @property
+    def facts(self) -> Facts:
+        """Those of the posterior that it predicts for."""
+        return self.posterior.facts
 
     def sample(self, index: int) -> Sample:
         """The mean weights: the damping happens in `head_logits`."""

@@ -24,6 +24,9 @@ HEAD = "head"
 Sample = Mapping[str, Tensor]
 """Parameters to replace; the others keep their live value."""
 
+Facts = Mapping[str, float]
+"""Columns that tables keep beside a posterior's scores."""
+
 
 @runtime_checkable
 class Posterior(Protocol):
@@ -52,6 +55,16 @@ class HeadPosterior(Posterior, Protocol):
         self, features_BTD: Float[Tensor, "B T D"], index: int
     ) -> Float[Tensor, "B T C"]:
         """Logits of sample `index`, from features computed once for all samples."""
+        ...
+
+
+@runtime_checkable
+class FittedPosterior(Posterior, Protocol):
+    """A posterior that tells what it was fitted to, and with what result."""
+
+    @property
+    def facts(self) -> Facts:
+        """What its width hangs on."""
         ...
 
 
