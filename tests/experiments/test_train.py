@@ -83,7 +83,7 @@ def test_a_finished_run_has_every_file_and_every_row(finished: Run) -> None:
     }
     assert {row["num_samples"] for row in rows if row["step"] == 40} == {1, 2, 3}
     assert not (finished.path / "positions").exists()
-    assert finished.checkpoints == [0, 4, 40]
+    assert finished.checkpoints == [0, 1, 4, 40]
     status = finished.directory.status()
     assert (status["state"], status["step"]) == ("done", 40)
     provenance = json.loads((finished.path / "provenance.json").read_text())
