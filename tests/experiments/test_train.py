@@ -111,7 +111,7 @@ def test_training_a_finished_run_changes_nothing(finished: Run) -> None:
 
 
 def test_pausing_and_resuming_gives_the_same_run(finished: Run, tmp_path: Path) -> None:
-    for pause in (7, 20, 33):
+    for pause in (0, 7, 20, 33):
         run = epigrok.train(tiny(), tmp_path, TrainOptions(stop_at_step=pause))
         assert run.directory.status()["step"] == pause
         assert not run.is_done
