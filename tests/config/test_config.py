@@ -7,6 +7,7 @@ import pytest
 
 from epigrok.config import (
     AdamWConfig,
+    EvaluationConfig,
     MuonConfig,
     OneParameterTask,
     RunConfig,
@@ -108,6 +109,7 @@ def test_departures_from_a_recipe_are_named() -> None:
         (lambda: AdamWConfig(betas=(0.9, 1.0)), "1.0"),
         (lambda: MuonConfig(momentum=1.0), "momentum must lie"),
         (lambda: MuonConfig(momentum=-0.1), "momentum must lie"),
+        (lambda: EvaluationConfig(posteriors=("point", "point")), "listed twice in point, point"),
         (lambda: TransformerConfig(width=510), "510"),
         (lambda: from_json({**to_json(preset("classic")), "colour": 1}), "colour"),
         (lambda: from_json({"preset": "x"}), "missing"),
