@@ -9,6 +9,7 @@ from importlib import import_module
 
 from epigrok import __version__
 from epigrok.errors import UserError
+from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USER_ERROR
 
 COMMANDS = {
     "train": "train a preset, or resume its run directory",
@@ -28,10 +29,6 @@ COMMANDS = {
     "theory": "the solvable linear model: figures, exact delays, validity",
 }
 """Command name -> one line of help; `commands/<name>.py` has `main(arguments) -> exit code`."""
-
-EXIT_FAILED = 1
-EXIT_USER_ERROR = 2
-EXIT_INTERRUPTED = 130
 
 
 def help_text() -> str:
@@ -74,7 +71,7 @@ def _run(name: str, rest: list[str]) -> int:
         print(f"epigrok: error: {error}", file=sys.stderr)
         return EXIT_USER_ERROR
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        return EXIT_STOPPED
     except BrokenPipeError:
         # The reader of our output (head, less) has seen enough.
         sys.stdout = None

@@ -11,7 +11,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "epigrok"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = [
-    {"errors", "lazy_names"},
+    {"errors", "exit_codes", "lazy_names"},
     {"files"},
     {"config", "random_streams"},
     {"tasks", "model", "theory", "uncertainty"},

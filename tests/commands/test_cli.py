@@ -51,6 +51,8 @@ def test_presets_lists_each_on_a_line_with_its_name_apart(
         (["train", "classic", "--out", "/proc/run", "--num-steps", "10"], "/proc/run"),
         (["train", "classic", "--device", "cuda"], "cuda"),
         (["train", "classic", "--device", "tpu"], "tpu"),
+        (["train", "classic", "--stop-at-step", "-1"], "stop_at_step must not be negative, got -1"),
+        (["evaluate", "zoo:icl-tiny", "--posteriors", "point", "point"], "twice in point, point"),
     ],
 )
 def test_mistakes_end_in_exit_code_2_and_a_sentence(

@@ -107,6 +107,9 @@ def test_departures_from_a_recipe_are_named() -> None:
         (lambda: preset("icl-huge"), "icl-huge"),
         (lambda: AdamWConfig(lr=0.0), "lr"),
         (lambda: AdamWConfig(betas=(0.9, 1.0)), "1.0"),
+        (lambda: MuonConfig(momentum=1.0), "momentum must lie"),
+        (lambda: MuonConfig(momentum=-0.1), "momentum must lie"),
+        (lambda: EvaluationConfig(posteriors=("point", "point")), "listed twice in point, point"),
         (lambda: TransformerConfig(width=510), "510"),
         (lambda: EvaluationConfig(num_samples=65), "num_final_samples 64"),
         (

@@ -1,6 +1,7 @@
 """What is measured is the same training, and the measuring itself does not get stuck."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -53,7 +54,25 @@ def test_the_command_prints_and_writes_what_it_measured(tmp_path: Path) -> None:
     assert names == ["plain PyTorch", "plain torch.compile", "epigrok", "epigrok, IVON"]
     assert all(way["steps_per_second"] > 0 for way in results["training"])
     assert all(name in done.stdout for name in names)
+    assert results["speed_up_over_torch_compile"] > 0
+    assert "epigrok against plain torch.compile" in done.stdout
     assert "on 2 splits" in done.stdout
+
+
+def test_without_a_compiler_only_what_needs_one_is_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "bench.json"
+    arguments = ["classic", "--steps", "1", "--device", "cpu", "--json", str(file)]
+    # What was compiled before needs no compiler, so the cache is empty.
+    without = {"CXX": str(tmp_path / "none"), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "epigrok", "bench", *arguments]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, **without}
+    )
+    results = json.loads(file.read_text())
+    names = [way["name"] for way in results["training"]]
+    assert names == ["plain PyTorch", "epigrok", "epigrok, IVON"]
+    assert "speed_up_over_torch_compile" not in results
+    assert "plain torch.compile is left out" in done.stdout
 
 
 @pytest.mark.parametrize("arguments", [["--steps", "0"], ["--packed", "-1"]])

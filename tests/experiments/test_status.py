@@ -144,7 +144,7 @@ def test_labels_have_no_power_over_the_terminal(tmp_path: Path) -> None:
     (run.path / "config.json").write_text(json.dumps(values))
     run.write_status(state="failed", reason="\x1b]0;title\x07[bold]no[/bold]\n../../x")
     text = shown(read_statuses(tmp_path), None)
-    assert "[red]x[/red]?[2J<script>" in text
+    assert "[red]x[/red] [2J<script>" in text
     assert "[bold]no[/bold]" in text
     assert "\x1b" not in text
 

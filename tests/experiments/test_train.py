@@ -83,7 +83,7 @@ def test_a_finished_run_has_every_file_and_every_row(finished: Run) -> None:
     }
     assert {row["num_samples"] for row in rows if row["step"] == 40} == {1, 2, 3}
     assert not (finished.path / "positions").exists()
-    assert finished.checkpoints == [0, 4, 40]
+    assert finished.checkpoints == [0, 1, 4, 40]
     status = finished.directory.status()
     assert (status["state"], status["step"]) == ("done", 40)
     provenance = json.loads((finished.path / "provenance.json").read_text())
@@ -111,7 +111,7 @@ def test_training_a_finished_run_changes_nothing(finished: Run) -> None:
 
 
 def test_pausing_and_resuming_gives_the_same_run(finished: Run, tmp_path: Path) -> None:
-    for pause in (7, 20, 33):
+    for pause in (0, 7, 20, 33):
         run = epigrok.train(tiny(), tmp_path, TrainOptions(stop_at_step=pause))
         assert run.directory.status()["step"] == pause
         assert not run.is_done

@@ -277,6 +277,66 @@ def test_gradients_that_somebody_detached_are_found_again() -> None:
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), other.parameters()))
 
 
+def test_weights_that_somebody_sets_are_the_new_mean() -> None:
+    weights = {name: 2 * value for name, value in network().state_dict().items()}
+    model, other = network(), network()
+    optimiser = IVON(model.parameters(), **SETTINGS)
+    model.load_state_dict(weights)
+    saved = optimiser.state_dict()
+    other.load_state_dict(weights)
+    built_around_them = IVON(other.parameters(), **SETTINGS)
+    expected = built_around_them.state_dict()
+    assert torch.equal(saved["state"][0]["mean"], expected["state"][0]["mean"])
+    take_steps(model, optimiser, range(3))
+    take_steps(other, built_around_them, range(3))
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), other.parameters()))
+
+
+def test_weights_set_between_a_sample_and_its_step_are_moved_from_there() -> None:
+    model, other = network(), network()
+    optimiser, undisturbed = (
+        IVON(m.parameters(), **{**SETTINGS, "weight_decay": 0.0}) for m in (model, other)
+    )
+    for trained, ivon in ((model, optimiser), (other, undisturbed)):
+        with ivon.sampled_weights():
+            loss_of(trained, 0).backward()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 1.0
+    optimiser.step()
+    undisturbed.step()
+    for ours, theirs in zip(model.parameters(), other.parameters()):
+        torch.testing.assert_close(ours, theirs + 1.0)
+
+
+@pytest.mark.parametrize("kind", ["converted", "replaced"])
+def test_a_model_moved_after_building_is_refused(kind: str) -> None:
+    model = network(torch.float32)
+    optimiser = IVON(model.parameters(), **SETTINGS)
+    take_steps(model, optimiser, range(1))
+    saved = optimiser.state_dict()
+    if kind == "converted":
+        model.double().float()
+    else:
+        model[2].bias.data = model[2].bias.data.clone()
+    for action in (
+        lambda: take_steps(model, optimiser, range(1)),
+        optimiser.state_dict,
+        lambda: optimiser.load_state_dict(saved),
+    ):
+        with pytest.raises(UserError, match="build the optimiser after moving the model"):
+            action()
+
+
+def test_a_group_added_after_building_is_refused() -> None:
+    model = network()
+    optimiser = IVON(model[0].parameters(), **SETTINGS)
+    with pytest.raises(UserError, match="build it with all groups"):
+        optimiser.add_param_group({"params": list(model[2].parameters())})
+    take_steps(model, optimiser, range(2))
+    assert len(optimiser.param_groups) == 1
+
+
 def test_a_closure_and_frozen_parameters_work() -> None:
     model = network()
     model[0].bias.requires_grad_(False)
@@ -301,6 +361,8 @@ def test_misuse_is_refused() -> None:
         optimiser.step()
     with optimiser.sampled_weights(), pytest.raises(RuntimeError, match="while it is active"):
         optimiser.sampled_weights().__enter__()
+    with optimiser.sampled_weights(), pytest.raises(RuntimeError, match="after leaving"):
+        optimiser.step()
     for name, value in (("lr", 0.0), ("ess", -1.0), ("hess_init", 0.0), ("betas", (0.9, 1.0))):
         with pytest.raises(UserError, match=name):
             IVON(network().parameters(), **{**SETTINGS, name: value})

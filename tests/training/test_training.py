@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from epigrok.config import AdamWConfig, MuonConfig, RunConfig, ScheduleConfig, preset
 from epigrok.tasks import build_family, sample_world
@@ -133,6 +135,14 @@ def test_the_ladder_is_log_spaced_from_the_start_to_the_end() -> None:
     ratios = [b / a for a, b in zip(steps[1:], steps[2:])]
     assert max(ratios) / min(ratios) < 1.01
     assert ladder_steps(3, 12) == [0, 1, 2, 3]
+
+
+@given(num_steps=st.integers(1, 3000), num_rungs=st.integers(2, 200))
+def test_the_ladder_has_as_many_rungs_as_asked_for(num_steps: int, num_rungs: int) -> None:
+    steps = ladder_steps(num_steps, num_rungs)
+    assert steps == sorted(set(steps))
+    assert (steps[0], steps[-1]) == (0, num_steps)
+    assert len(steps) == min(num_rungs, num_steps + 1)
 
 
 def test_two_checkpoints_can_be_resumed_from_and_the_ladder_keeps_weights(tmp_path: Path) -> None:

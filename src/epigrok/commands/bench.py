@@ -18,6 +18,7 @@ from epigrok.experiments.engines.gpu_sharing import shared_gpu
 from epigrok.experiments.provenance import this_process
 from epigrok.experiments.speed import (
     NUM_SAMPLES,
+    PLAIN_COMPILED,
     Speed,
     comparable,
     matmul_tflops,
@@ -28,7 +29,7 @@ from epigrok.experiments.speed import (
 from epigrok.files import write_file
 
 EVALUATION_EVERY = 500
-BASELINE, OURS, IVON = "plain torch.compile", "epigrok", "epigrok, IVON"
+OURS, IVON = "epigrok", "epigrok, IVON"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,13 +73,18 @@ def main(arguments: Sequence[str]) -> int:
         "machine": machine,
         "matmul_tflops": rate,
         "training": [asdict(speed) for speed in speeds.values()],
-        "speed_up_over_torch_compile": _ratio(speeds, OURS, BASELINE),
         "ivon_step_over_adamw_step": _ratio(speeds, OURS, IVON),
         "seconds_evaluating": seconds,
         "evaluation_share_of_training": seconds * speeds[OURS].steps_per_second / EVALUATION_EVERY,
     }
     rows = config.evaluation.num_sampled_rows
-    print(f"\nepigrok against plain torch.compile: {results['speed_up_over_torch_compile']:.2f}x")
+    if PLAIN_COMPILED in speeds:
+        speed_up = results["speed_up_over_torch_compile"] = _ratio(speeds, OURS, PLAIN_COMPILED)
+        print(f"\nepigrok against {PLAIN_COMPILED}: {speed_up:.2f}x")
+    else:
+        print(
+            f"\n{PLAIN_COMPILED} is left out: it fails on this machine (is there a C++ compiler?)"
+        )
     print(f"IVON's step against AdamW's: {results['ivon_step_over_adamw_step']:.3f}x")
     print(
         f"{NUM_SAMPLES} weight samples on {num_splits} splits of {rows} rows: {seconds:.3g} s, "

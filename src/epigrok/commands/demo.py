@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from epigrok.commands.arguments import parse
+from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED
 from epigrok.experiments.engines.local import PoolOptions, run_pool
 from epigrok.experiments.engines.slots import parse_slots
-from epigrok.experiments.engines.worker import EXIT_FAILED, EXIT_STOPPED
 from epigrok.experiments.status import read_statuses
 from epigrok.experiments.sweep import Sweep, prepare
 

@@ -9,14 +9,8 @@ from typing import Annotated, Literal
 import tyro
 
 from epigrok.commands.arguments import parse
-from epigrok.experiments.engines.worker import (
-    EXIT_DONE,
-    EXIT_FAILED,
-    EXIT_HELD,
-    EXIT_STOPPED,
-    WorkerOptions,
-    stop_without_driver,
-)
+from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_HELD, EXIT_STOPPED
+from epigrok.experiments.engines.worker import WorkerOptions, stop_without_driver
 from epigrok.experiments.lease import LeaseHeldError, LeaseLostError, is_held
 from epigrok.experiments.run_files import RunDirectory
 

@@ -23,7 +23,7 @@ from epigrok.experiments.status import (
     read_statuses,
     varying_fields,
 )
-from epigrok.experiments.wording import duration_text
+from epigrok.experiments.wording import duration_text, printable
 
 _STYLES = {"running": "cyan", "failed": "bold red", "lost": "bold yellow", "done": "green"}
 _SHORT = {
@@ -133,7 +133,7 @@ def _table(statuses: list[RunStatus], varying: list[str], is_plain: bool) -> Tab
 
 def _text(content: str) -> Text:
     """Words that come from files, without power over the terminal or the table."""
-    return Text("".join(letter if letter.isprintable() else "?" for letter in content))
+    return Text(printable(content))
 
 
 def _number(value: float | None, how: str = ".3f") -> str:

@@ -12,13 +12,14 @@ import tyro
 from epigrok.commands.arguments import parse
 from epigrok.config import RunConfig, flatten, to_json
 from epigrok.errors import UserError
+from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_STOPPED
 from epigrok.experiments.builtin_sweeps import find_sweep
 from epigrok.experiments.engines.local import Outcome, PoolOptions, run_pool
 from epigrok.experiments.engines.ray import RayOptions, run_on_ray
 from epigrok.experiments.engines.slots import default_slots, parse_slots
 from epigrok.experiments.engines.slurm import SlurmOptions, submit
 from epigrok.experiments.engines.slurm_queue import wait_for_jobs
-from epigrok.experiments.engines.worker import EXIT_DONE, EXIT_FAILED, EXIT_STOPPED, WorkerOptions
+from epigrok.experiments.engines.worker import WorkerOptions
 from epigrok.experiments.estimate import estimate
 from epigrok.experiments.status import read_statuses, varying_fields
 from epigrok.experiments.sweep import Sweep, prepare, problem_with, runs_of

@@ -12,14 +12,11 @@ import tyro
 
 from epigrok.commands.arguments import parse, preset_and_rest
 from epigrok.config import RunConfig, departures_from_recipe, preset, run_id
+from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED
 from epigrok.experiments import DivergedError, Run, TrainOptions, train
 from epigrok.experiments.lease import LeaseLostError
 from epigrok.experiments.progress import reporter_for_terminal
 from epigrok.experiments.run_files import RunDirectory
-
-EXIT_FAILED = 1
-EXIT_STOPPED = 130
-"""As a shell reports a program ended by Ctrl-C: the run is not finished."""
 
 
 @dataclass(frozen=True, kw_only=True)

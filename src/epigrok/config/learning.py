@@ -99,8 +99,8 @@ class MuonConfig:
         require_non_negative(
             weight_decay=self.weight_decay,
             adamw_weight_decay=self.adamw_weight_decay,
-            momentum=self.momentum,
         )
+        require(0.0 <= self.momentum < 1.0, f"momentum must lie in [0, 1), got {self.momentum}")
         _check_betas(self.betas)
 
     @property

@@ -12,6 +12,7 @@ ivon-isotropic           fixed noise of IVON's initial σ, the control for `ivon
 Tables have two more, the exact Bayesian predictors, which belong to the task and not to a run.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,6 +45,14 @@ class PosteriorName:
     def is_laplace(self) -> bool:
         """Whether it needs the curvature of the output head."""
         return self.kind in _LAPLACE
+
+
+def require_distinct(posteriors: Sequence[str]) -> None:
+    """Refuse a posterior listed twice: its rows could not be told apart."""
+    require(
+        len(set(posteriors)) == len(posteriors),
+        f"a posterior is listed twice in {', '.join(posteriors)}",
+    )
 
 
 def parse_posterior(text: str) -> PosteriorName:

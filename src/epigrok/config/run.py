@@ -13,7 +13,7 @@ from epigrok.config.learning import (
     OptimiserConfig,
     ScheduleConfig,
 )
-from epigrok.config.posterior import parse_posterior
+from epigrok.config.posterior import parse_posterior, require_distinct
 from epigrok.config.task import ClassicTask, TaskConfig, TwoParameterTask
 
 ContextSweep = Literal["context-length", "context-noise"]
@@ -56,10 +56,7 @@ class EvaluationConfig:
             f"oracle_noise must lie in [0, 1), got {self.oracle_noise}",
         )
         require(bool(self.posteriors), "at least one posterior must be tracked")
-        require(
-            len(set(self.posteriors)) == len(self.posteriors),
-            f"a posterior is listed twice in {', '.join(self.posteriors)}",
-        )
+        require_distinct(self.posteriors)
         for name in self.posteriors:
             parse_posterior(name)
         # Curves over training are those of the smaller number.

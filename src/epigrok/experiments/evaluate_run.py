@@ -6,6 +6,7 @@ from typing import Any
 
 from epigrok.config import ContextSweep
 from epigrok.config.checks import require_positive
+from epigrok.config.posterior import require_distinct
 from epigrok.errors import UserError
 from epigrok.evaluation import (
     EvaluationSet,
@@ -40,6 +41,7 @@ class EvaluateOptions:
     def __post_init__(self) -> None:
         given = {"num_samples": self.num_samples, "num_rows": self.num_rows}
         require_positive(**{name: value for name, value in given.items() if value is not None})
+        require_distinct(self.posteriors)
 
 
 def evaluate_run(

@@ -3,7 +3,6 @@
 import math
 import os
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 import torch
 
 from epigrok.config import RunConfig
+from epigrok.config.checks import require_non_negative
 from epigrok.errors import UserError
 from epigrok.evaluation import evaluation_sets, tracked_rows
 from epigrok.experiments.device import DeviceName, choose_device
@@ -63,6 +63,9 @@ class TrainOptions:
     """Pause the run there; a later call goes on."""
     lease_seconds: float = SECONDS
     """Silence after which another machine may take the run over."""
+
+    def __post_init__(self) -> None:
+        require_non_negative(stop_at_step=self.stop_at_step or 0)
 
 
 def train(
@@ -155,7 +158,8 @@ class _Session:
         if not self._is_restored:
             self._evaluate(0)
             self._checkpoint()
-        last_step = min(self._config.num_steps, self._options.stop_at_step or sys.maxsize)
+        pause = self._options.stop_at_step
+        last_step = self._config.num_steps if pause is None else min(self._config.num_steps, pause)
         while self._state.step < last_step and not stop:
             record = next(self._steps)
             lease.require_held()

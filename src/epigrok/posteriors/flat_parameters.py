@@ -22,7 +22,8 @@ class FlatParameters:
         self.live = torch.cat([p.detach().flatten() for p in parameters])
         self.gradient = torch.zeros_like(self.live)
         self._gradient_views = self.views_of(self.gradient)
-        for parameter, view in zip(parameters, self.views_of(self.live)):
+        self._live_views = self.views_of(self.live)
+        for parameter, view in zip(parameters, self._live_views):
             parameter.data = view
         self.zero_gradients()
 
@@ -30,6 +31,16 @@ class FlatParameters:
         """A flat buffer cut into the parameters' shapes."""
         parts = flat.split([parameter.numel() for parameter in self._parameters])
         return [part.view(p.shape) for part, p in zip(parts, self._parameters)]
+
+    def require_attached(self) -> None:
+        """Refuse to go on without the parameters: moving or converting a model takes them away."""
+        # Addresses are compared on the host, so a captured step does not wait for the device.
+        for parameter, view in zip(self._parameters, self._live_views):
+            if parameter.data_ptr() != view.data_ptr():
+                raise UserError(
+                    "the model was moved or converted after its optimiser was built; "
+                    "build the optimiser after moving the model"
+                )
 
     def zero_gradients(self) -> None:
         """Clear all gradients and make `.grad` look into the buffer."""

@@ -45,7 +45,8 @@ class IVON(Optimizer):
             optimiser.step()
 
     Several such blocks before a step average their samples. Outside of them the parameters are the
-    posterior's mean. Clip or inspect gradients inside the block.
+    posterior's mean, also after somebody else has set them, as `model.load_state_dict` does. Clip
+    or inspect gradients inside the block. Move or convert the model before building the optimiser.
 
     Args:
         params: Float32 parameters or parameter groups, all of a group on one device.
@@ -72,10 +73,10 @@ class IVON(Optimizer):
         seed: int = 0,
         compiled: bool | None = None,
     ) -> None:
+        self._flats: list[FlatParameters] = []
         settings = {"lr": lr, "ess": ess, "weight_decay": weight_decay, "hess_init": hess_init}
         super().__init__(params, {**settings, "betas": betas, "clip_radius": clip_radius})
         self._seed = seed
-        self._flats: list[FlatParameters] = []
         for group in self.param_groups:
             _check_settings(group)
             group["params"] = [p for p in group["params"] if p.requires_grad]
@@ -108,6 +109,7 @@ class IVON(Optimizer):
         """
         if self._is_sampling:
             raise RuntimeError("sampled_weights cannot be entered while it is active")
+        self._follow_parameters()
         self._is_sampling = True
         try:
             with torch.no_grad():
@@ -134,12 +136,23 @@ class IVON(Optimizer):
                 loss = closure()
         if self._num_samples_taken == 0:
             raise RuntimeError("step needs a backward pass inside `sampled_weights()` first")
+        if self._is_sampling:
+            raise RuntimeError("step must be taken after leaving `sampled_weights()`")
+        self._follow_parameters()
         for flat, state, group in self._parts():
             beta_1, beta_2 = group["betas"]
             settings = (group["ess"], group["weight_decay"], beta_1, beta_2, group["clip_radius"])
             self._update(flat.live, state, group["lr"], settings, self._num_samples_taken)
         self._num_samples_taken = 0
         return loss
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Refused once the optimiser is built, with a buffer for every group it was given."""
+        if self._flats:
+            raise UserError(
+                "IVON takes no parameter group once it is built; build it with all groups"
+            )
+        super().add_param_group(param_group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients in place: they are views that must stay attached."""
@@ -174,6 +187,8 @@ class IVON(Optimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """Mean, momentum, Hessian and step of every group, with its settings."""
+        if not self._is_sampling:
+            self._follow_parameters()
         saved = super().state_dict()
         saved["state"] = {
             key: {name: entry[name].clone() for name in _SAVED}
@@ -190,12 +205,20 @@ class IVON(Optimizer):
         for (flat, state, group), saved, saved_group in zip(
             self._parts(), saved_states, state_dict["param_groups"]
         ):
+            flat.require_attached()
             for name in _SAVED:
                 state[name].copy_(saved[name])
             flat.live.copy_(state["mean"])
             group["lr"].copy_(saved_group["lr"])
             group |= {k: v for k, v in saved_group.items() if k not in ("params", "lr")}
         self._num_samples_taken = 0
+
+    @torch.no_grad()
+    def _follow_parameters(self) -> None:
+        """Make the mean what the parameters are: between samples, anybody may have set them."""
+        for flat, state, _ in self._parts():
+            flat.require_attached()
+            state["mean"].copy_(flat.live)
 
     def _parts(self) -> Iterator[tuple[FlatParameters, dict[str, Tensor], dict[str, Any]]]:
         for flat, group in zip(self._flats, self.param_groups):

@@ -25,12 +25,6 @@ class Batch:
     is_scored_BT: Bool[Tensor, "B T"]
     """Where this split asks a question; elsewhere the answer is context only."""
 
-    def to(self, device: torch.device) -> "Batch":
-        """The same rows on another device."""
-        return Batch(
-            self.tokens_BL.to(device), self.answers_BT.to(device), self.is_scored_BT.to(device)
-        )
-
 
 @runtime_checkable
 class TaskFamily(Protocol):

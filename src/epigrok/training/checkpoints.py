@@ -30,10 +30,18 @@ LADDER_START = 0.01
 
 
 def ladder_steps(num_steps: int, num_rungs: int) -> list[int]:
-    """Steps whose weights are kept: 0, then log-spaced up to the last."""
-    ratio = (1.0 / LADDER_START) ** (1.0 / max(1, num_rungs - 2))
-    rungs = [round(num_steps * LADDER_START * ratio**k) for k in range(num_rungs - 1)]
-    return sorted({0, *rungs, num_steps})
+    """Steps whose weights are kept: `num_rungs` of them, 0, then log-spaced up to the last.
+
+    A run with fewer steps than that keeps the weights of every step.
+    """
+    num_between = min(num_rungs, num_steps + 1) - 2
+    ratio = (1.0 / LADDER_START) ** (1.0 / max(1, num_between))
+    steps = [0]
+    for k in range(num_between):
+        spaced = round(num_steps * LADDER_START * ratio**k)
+        # In a short run several would round to the same step; no rung takes another one's place.
+        steps.append(min(max(spaced, steps[-1] + 1), num_steps - num_between + k))
+    return [*steps, num_steps]
 
 
 def write_checkpoint(root: Path, state: TrainState, ladder: list[int]) -> None:

@@ -12,16 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from epigrok.exit_codes import EXIT_DONE, EXIT_HELD, EXIT_STOPPED
 from epigrok.experiments.engines.gpu_sharing import shared_gpu
 from epigrok.experiments.engines.slots import Slot
-from epigrok.experiments.engines.worker import (
-    EXIT_DONE,
-    EXIT_HELD,
-    EXIT_STOPPED,
-    WorkerOptions,
-    reason_of_failure,
-    start_worker,
-)
+from epigrok.experiments.engines.worker import WorkerOptions, reason_of_failure, start_worker
 from epigrok.experiments.interruption import StopRequest, stop_on_signal
 from epigrok.experiments.lease import is_held
 from epigrok.experiments.run_files import RunDirectory

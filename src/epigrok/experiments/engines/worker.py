@@ -13,13 +13,6 @@ from datetime import UTC, datetime
 from epigrok.experiments.lease import SECONDS
 from epigrok.experiments.run_files import RunDirectory
 
-EXIT_DONE = 0
-EXIT_FAILED = 1
-EXIT_HELD = os.EX_TEMPFAIL
-"""Somebody else is working on the run."""
-EXIT_STOPPED = 130
-"""As a shell reports a program ended by Ctrl-C: the run is saved, not finished."""
-
 SECONDS_BETWEEN_LOOKS = 1.0
 _TAIL_BYTES = 4096
 
