@@ -81,7 +81,7 @@ def icl_tiny_ivon() -> RunConfig:
         preset="icl-tiny-ivon",
         # From larger weights, IVON's bounded steps take thousands of updates to get anywhere.
         model=_tiny_transformer(init_std=0.05),
-        # Steps of more than lr x clip_radius = 0.002 keep it from fitting at all.
+        # Steps of up to lr x clip_radius = 0.005 kept it from fitting; 0.002 do not.
         optim=IVONConfig(
             lr=0.2,
             ess=1e7,
@@ -109,7 +109,7 @@ def _tiny_transformer(init_std: float) -> TransformerConfig:
 
 
 def icl_medium() -> RunConfig:
-    """The paper's task with 3.1 M parameters, on one GPU: unseen inputs groked by step 9,000."""
+    """The paper's task with 3.1 M parameters, on a GPU: 0.94 to 0.99 on unseen inputs at 9,000."""
     return RunConfig(
         preset="icl-medium",
         task=TwoParameterTask(),
@@ -130,7 +130,7 @@ def icl_medium_ivon() -> RunConfig:
     return replace(
         config,
         preset="icl-medium-ivon",
-        # From so flat a start nearly every step is the clipped one, lr x clip_radius: sign descent.
+        # It left the plateau where larger Hessians or decays, and smaller steps, did not.
         optim=IVONConfig(
             lr=1.0,
             ess=1e10,
