@@ -18,6 +18,7 @@ from epigrok.evaluation import (
 )
 from epigrok.experiments.device import DeviceName, choose_device
 from epigrok.experiments.run import Run
+from epigrok.experiments.run_directory import row_identity
 from epigrok.files import keep_json_lines
 from epigrok.model import Network
 from epigrok.posteriors import Ensemble, Posterior
@@ -80,13 +81,13 @@ def evaluate_run(
         if sweep is None:
             sets, num_sampled_rows = evaluation_sets(config, family), settings.num_sampled_rows
             for scored in evaluate(model, posteriors, sets, num_samples, num_sampled_rows):
-                rows.append({"step": step, **_identity(scored), **scored.summary, **scored.facts})
+                rows.append({**row_identity(step, scored), **scored.summary, **scored.facts})
         else:
             for row in context_sweep(sweep, config, model, family, posteriors, num_samples):
                 if is_stopped():
                     return []
                 context = {name: getattr(row, name) for name in ("context_length", "context_noise")}
-                rows.append({"step": step, **_identity(row), **context, **row.metrics})
+                rows.append({**row_identity(step, row), **context, **row.metrics})
     replaced = {_evaluation(row) for row in rows}
     table = run.directory.table(sweep or "evaluation")
     keep_json_lines(table, lambda row: _evaluation(row) not in replaced, added=rows)
@@ -95,11 +96,6 @@ def evaluate_run(
 
 def _evaluation(row: dict[str, Any]) -> tuple[int, str, int]:
     return row["step"], row["posterior"], row["num_samples"]
-
-
-def _identity(row: Any) -> dict[str, Any]:
-    names = ("split", "posterior", "num_samples", "num_rows")
-    return {name: getattr(row, name) for name in names}
 
 
 def _posteriors(

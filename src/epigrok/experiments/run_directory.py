@@ -8,7 +8,7 @@ from safetensors.torch import save
 
 from epigrok.config import RunConfig, differing_fields, to_json
 from epigrok.errors import UserError
-from epigrok.evaluation import EvaluationRow
+from epigrok.evaluation import ContextRow, EvaluationRow
 from epigrok.experiments.position_shards import forget_positions_after
 from epigrok.experiments.positions import write_positions
 from epigrok.experiments.provenance import provenance, this_process
@@ -77,7 +77,7 @@ def record_evaluation(run: RunDirectory, step: int, rows: list[EvaluationRow]) -
     write_positions(run.path, step, rows)
     append_json_lines(
         run.table("metrics"),
-        ({**_identity(step, row), **row.summary, **row.facts} for row in rows),
+        ({**row_identity(step, row), **row.summary, **row.facts} for row in rows),
     )
 
 
@@ -87,7 +87,7 @@ def record_calibration(run: RunDirectory, step: int, rows: list[EvaluationRow]) 
         run.table("calibration"),
         (
             {
-                **_identity(step, row),
+                **row_identity(step, row),
                 "bin": number,
                 "count": int(count),
                 "accuracy": correct / count,
@@ -100,7 +100,8 @@ def record_calibration(run: RunDirectory, step: int, rows: list[EvaluationRow]) 
     )
 
 
-def _identity(step: int, row: EvaluationRow) -> dict[str, str | int]:
+def row_identity(step: int, row: EvaluationRow | ContextRow) -> dict[str, str | int]:
+    """The columns that tell a row of a table from all others of its run."""
     return {
         "step": step,
         "split": row.split,
