@@ -89,3 +89,11 @@ def test_a_sweep_that_has_not_begun_is_told(tmp_path: Path) -> None:
     prepare(tmp_path, GRID)
     with pytest.raises(UserError, match="has been evaluated yet"):
         shown_settings(open_sweep(tmp_path))
+
+
+def test_seeds_can_be_shown_apart(tmp_path: Path) -> None:
+    fraction = {"task.train_fraction": (0.3,), "task.num_base_tasks": (8,)}
+    write_sweep(tmp_path, axes=fraction, methods=("icl-paper",))
+    settings = shown_settings(open_sweep(tmp_path, seeds_apart=True))
+    assert [dict(setting.fields) for setting in settings] == [{"run_seed": n} for n in range(3)]
+    assert settings[2].label == "icl-paper\nrun seed = 2\n1 run"

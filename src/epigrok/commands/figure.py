@@ -28,6 +28,8 @@ class FigureArguments:
     """Of a sweep, or of a single run."""
     out: Path | None = None
     """Folder the files go to; DIR/figures if not given."""
+    seeds_apart: bool = False
+    """Show every run by itself, instead of medians over those that differ in seeds only."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -37,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     from epigrok.figures.catalogue import draw_all, draw_figure
     from epigrok.figures.output import write_drawn
 
-    store = open_sweep(parsed.directory)
+    store = open_sweep(parsed.directory, seeds_apart=parsed.seeds_apart)
     out = parsed.directory / "figures" if parsed.out is None else parsed.out
     if parsed.name == ALL:
         drawn, missing = draw_all(store)

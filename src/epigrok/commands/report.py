@@ -21,6 +21,8 @@ class ReportArguments:
     """Of a sweep, or of a single run."""
     out: Path | None = None
     """Folder for the page and its files; DIR/report if not given."""
+    seeds_apart: bool = False
+    """Show every run by itself in figures, instead of medians over seeds."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -29,5 +31,5 @@ def main(arguments: Sequence[str]) -> int:
     # Here and not above: `epigrok report --help` needs no matplotlib.
     from epigrok.report import write_report
 
-    print(write_report(parsed.directory, parsed.out))
+    print(write_report(parsed.directory, parsed.out, parsed.seeds_apart))
     return 0

@@ -45,25 +45,30 @@ _RUN_ID = "split_part(filename, '/', -2) as run_id"
 """A run is named by its directory."""
 
 
-def open_sweep(directory: Path | str, done_only: bool = False) -> "SweepStore":
+def open_sweep(
+    directory: Path | str, done_only: bool = False, seeds_apart: bool = False
+) -> "SweepStore":
     """The results of a sweep's directory, or of one run's, ready to be asked.
 
     Args:
         directory: Of a sweep or of a single run.
         done_only: Leave out runs that are not finished.
+        seeds_apart: Figures show every run by itself, instead of medians over seeds.
     """
     path = Path(directory).resolve()
     runs = run_directories(path)
     if not runs:
         raise UserError(f"there are no runs in {path}")
-    return SweepStore(path, [run for run in runs if run.is_done] if done_only else runs)
+    kept = [run for run in runs if run.is_done] if done_only else runs
+    return SweepStore(path, kept, seeds_apart)
 
 
 class SweepStore:
     """The tables of some runs."""
 
-    def __init__(self, path: Path, runs: Sequence[RunDirectory]) -> None:
+    def __init__(self, path: Path, runs: Sequence[RunDirectory], seeds_apart: bool = False) -> None:
         self.path = path
+        self.seeds_apart = seeds_apart
         self._runs = {run.path.name: run for run in runs}
         self._connection = duckdb.connect()
         self._made: set[str] = set()

@@ -1,4 +1,7 @@
-"""Which runs make one curve: those of one preset that differ in nothing but their seeds."""
+"""Which runs make one curve: those of one preset that differ in nothing but their seeds.
+
+Where a store keeps seeds apart, every run makes its own.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -98,15 +101,17 @@ def configs_by_preset(store: SweepStore) -> dict[str, list[dict[str, Any]]]:
     return dict(sorted(found.items()))
 
 
-def distinguishing_fields(configs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Fields, but seeds, that tell these runs apart; what others imply is left out."""
+def distinguishing_fields(
+    configs: Sequence[Mapping[str, Any]], with_seeds: bool = False
+) -> list[str]:
+    """Fields, seeds among them or not, that tell these runs apart; none that others imply."""
     known = [
         {n: v for n, v in config.items() if n not in ("run_id", "state")} for config in configs
     ]
     chosen: list[str] = []
     num_groups = 1
     for name in varying_fields(known):
-        if name in _SEEDS:
+        if name in _SEEDS and not with_seeds:
             continue
         groups = {tuple(repr(config[n]) for n in [*chosen, name]) for config in known}
         if len(groups) > num_groups:
@@ -193,7 +198,7 @@ def _groups(store: SweepStore) -> dict[tuple[str, tuple[tuple[str, Any], ...]], 
     """Runs by preset and by the fields that tell settings of the preset apart."""
     groups: dict[Any, list[Any]] = defaultdict(list)
     for preset, configs in configs_by_preset(store).items():
-        names = distinguishing_fields(configs)
+        names = distinguishing_fields(configs, store.seeds_apart)
         for config in configs:
             values = [tuple(v) if isinstance(v := config[n], list) else v for n in names]
             groups[preset, tuple(zip(names, values))].append(config)

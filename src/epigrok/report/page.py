@@ -48,17 +48,18 @@ class ShownFigure:
     height: int
 
 
-def write_report(directory: Path, out: Path | None = None) -> Path:
+def write_report(directory: Path, out: Path | None = None, seeds_apart: bool = False) -> Path:
     """Write the report on a sweep's directory, or on one run's.
 
     Args:
         directory: Of a sweep or of a single run.
         out: Folder for the page and its files; `report` in the directory if not given.
+        seeds_apart: Figures show every run by itself, instead of medians over seeds.
 
     Returns:
         The page.
     """
-    store = open_sweep(directory)
+    store = open_sweep(directory, seeds_apart=seeds_apart)
     out = out or store.path / "report"
     make_writable_directory(out)
     drawn, not_drawn = draw_all(store)
