@@ -51,7 +51,7 @@ def draw_calibration(store: SweepStore) -> DrawnFigure:
             upper.set(ylim=(-0.03, 1.05), ylabel=f"accuracy of\n{_posterior(setting)}")
             lower.set(xlim=(-0.03, 1.03), xlabel="confidence", ylabel="share of\npredictions")
             lower.set_ylim(bottom=0.0)
-            sentences.append(f"{setting.preset}: " + ", ".join(errors) + ".")
+            sentences.append(f"{setting.name}: " + ", ".join(errors) + ".")
         add_legend(figure, split_handles(columns(rows)["split"]))
     table = columns(rows)
     caption = (

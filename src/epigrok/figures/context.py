@@ -25,7 +25,7 @@ from epigrok.figures.panels import (
     split_look,
     splits_sentence,
 )
-from epigrok.figures.settings import Setting, choice_note
+from epigrok.figures.settings import Setting, choice_note, pooling_sentence
 from epigrok.figures.style import BLACK, SPLIT_LOOKS, publication_style
 from epigrok.figures.trajectory import settings_with_uncertainty
 
@@ -94,7 +94,7 @@ def _draw_sweep(store: SweepStore, axis: str) -> DrawnFigure:
     table = columns(rows)
     kind = name.removeprefix("context-")
     caption = (
-        f"{_TITLE.format(kind)}; medians over runs, bands hold 95 % of them. {' '.join(sentences)} "
+        f"{_TITLE.format(kind)}.{pooling_sentence(settings)} {' '.join(sentences)} "
         f"{_MEANINGS[axis]} Thin lines are exact Bayesian predictors, which no model can beat on "
         "average: one that knows the training tasks on id splits, one that considers all tasks on "
         "ood splits. They have no EU; a model with less AU than theirs is too sure of itself. "
@@ -172,4 +172,4 @@ def _sentence(setting: Setting, curves: dict[str, Curves], axis: str) -> str:
         parts.append(f"{label} goes from {curve.median[0]:.2g} to {curve.median[-1]:.2g}")
     first, last = curve.x[0], curve.x[-1]
     between = f"{axis.replace('_', ' ')} {first:g} and {last:g}"
-    return f"{setting.preset}, {posterior} on {split}, between {between}: {', '.join(parts)}."
+    return f"{setting.name}, {posterior} on {split}, between {between}: {', '.join(parts)}."

@@ -18,7 +18,7 @@ from epigrok.figures.panels import (
     split_look,
     splits_sentence,
 )
-from epigrok.figures.settings import Setting, choice_note, shown_settings
+from epigrok.figures.settings import Setting, choice_note, pooling_sentence, shown_settings
 from epigrok.figures.style import BLACK, ORANGE, PURPLE, publication_style
 
 _DISTANCES: dict[str, dict[str, Any]] = {
@@ -60,7 +60,10 @@ def draw_oracle_distance(store: SweepStore) -> DrawnFigure:
                 draw_curve(lower, curve, split_look(each, len(curve.x)))
                 rows += curve.rows("step", {**keys, "quantity": _POSITION, "split": each})
             upper.set(yscale="log", ylabel=f"symmetric KL\non {split} (nats)")
-            upper.yaxis.set_minor_locator(LogLocator(subs=(3,)))
+            lowest, highest = upper.get_ylim()
+            # Within a decade there may be no power of ten to label.
+            between = (3,) if highest > 10 * lowest else (2, 3, 4, 6)
+            upper.yaxis.set_minor_locator(LogLocator(subs=between))
             for set_formatter in (upper.yaxis.set_major_formatter, upper.yaxis.set_minor_formatter):
                 set_formatter(StrMethodFormatter("{x:g}"))
             lower.set(ylim=(-1.15, 1.15), yticks=(-1, 0, 1), ylabel="relative position")
@@ -70,7 +73,7 @@ def draw_oracle_distance(store: SweepStore) -> DrawnFigure:
             if (split, posterior) in curves[_POSITION]:
                 values = curves[_POSITION][split, posterior].median
                 sentences.append(
-                    f"{setting.preset} on {split}: relative position from {values.max():+.2f} at "
+                    f"{setting.name} on {split}: relative position from {values.max():+.2f} at "
                     f"most to {values[-1]:+.2f} at the end."
                 )
         drawn = {row["split"] for row in rows}
@@ -79,8 +82,8 @@ def draw_oracle_distance(store: SweepStore) -> DrawnFigure:
     caption = (
         "Distance of the model's predictions (all answers) from the exact Bayesian predictors, one "
         "that knows only the training tasks (memoriser) and one that considers all tasks "
-        "(generaliser), and the model's relative position between them; no labels are used. "
-        f"Medians over runs, bands hold 95 % of them. {' '.join(sentences)} "
+        "(generaliser), and the model's relative position between them; no labels are used."
+        f"{pooling_sentence(settings)} {' '.join(sentences)} "
         f"{splits_sentence(drawn)}{choice_note(store, settings)}"
     )
     title = "From the memorising to the generalising exact predictor"

@@ -53,8 +53,12 @@ class Setting:
     @property
     def label(self) -> str:
         """Its name, and how many runs are behind it, on a line each."""
-        parts = [f"{field_label(n)} = {value_label(n, v)}" for n, v in self.fields.items()]
-        return literal("\n".join([self.preset, *parts, self.runs]))
+        return literal("\n".join([self.preset, *self._values(), self.runs]))
+
+    @property
+    def name(self) -> str:
+        """What a caption calls it."""
+        return ", ".join([self.preset, *self._values()])
 
     @property
     def runs(self) -> str:
@@ -66,6 +70,9 @@ class Setting:
     def hardest_split(self) -> str:
         """Unseen tasks where there are any, else unseen inputs."""
         return self.splits[-1]
+
+    def _values(self) -> list[str]:
+        return [f"{field_label(n)} = {value_label(n, v)}" for n, v in self.fields.items()]
 
     def keys(self) -> dict[str, Any]:
         """Columns that name the setting in a figure's table."""
@@ -136,6 +143,12 @@ def shown_settings(store: SweepStore) -> list[Setting]:
                 best[setting.preset] = setting
         settings = list(best.values())
     return settings[:MAX_SETTINGS]
+
+
+def pooling_sentence(shown: Iterable[Setting]) -> str:
+    """How runs were put together, if they were."""
+    pools = any(setting.num_runs > 1 for setting in shown)
+    return " Medians over runs, bands hold 95 % of them." if pools else ""
 
 
 def choice_note(store: SweepStore, shown: Sequence[Setting]) -> str:

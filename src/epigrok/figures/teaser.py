@@ -57,9 +57,10 @@ def draw_teaser(store: SweepStore) -> DrawnFigure:
         if len(setting.posteriors) > 1
         else ""
     )
+    medians = " (medians)" if setting.num_runs > 1 else ""
     caption = (
-        f"Epistemic uncertainty (EU) and accuracy at the transition. Left: {setting.preset}, "
-        f"{setting.runs} (medians), held-out split {setting.hardest_split}. "
+        f"Epistemic uncertainty (EU) and accuracy at the transition. Left: {setting.name}, "
+        f"{setting.runs}{medians}, held-out split {setting.hardest_split}. "
         f"{' '.join(sentences)} {control}Right: Gaussian variational inference in Bayesian linear "
         f"regression at aspect ratio λ = {TRANSITION_LAMBDA:g}, whose EU peaks at ln 2 before its "
         f"accuracy passes {ACCURACY_THRESHOLD:g}."

@@ -20,7 +20,7 @@ from epigrok.figures.panels import (
     split_look,
     splits_sentence,
 )
-from epigrok.figures.settings import Setting, choice_note, shown_settings
+from epigrok.figures.settings import Setting, choice_note, pooling_sentence, shown_settings
 from epigrok.figures.style import BLACK, SPLIT_LOOKS, publication_style
 
 
@@ -46,7 +46,7 @@ def draw_trajectory(store: SweepStore) -> DrawnFigure:
                 label_nats(axes, "EU", posterior)
                 if (setting.hardest_split, posterior) in events:
                     happened = events[setting.hardest_split, posterior]
-                    sentences.append(f"{setting.preset}: {happened.sentence()}")
+                    sentences.append(f"{setting.name}: {happened.sentence()}")
             for axes in column[1 + len(setting.posteriors) :]:
                 axes.set_axis_off()
             label_steps(column[len(setting.posteriors)])
@@ -54,8 +54,8 @@ def draw_trajectory(store: SweepStore) -> DrawnFigure:
         add_legend(figure, [*split_handles(columns(rows)["split"]), *_event_handles()])
     table = columns(rows)
     caption = (
-        "Accuracy of the last answer and its epistemic uncertainty (EU) over training; medians "
-        "over runs, bands hold 95 % of them. " + " ".join(sentences) + " "
+        "Accuracy of the last answer and its epistemic uncertainty (EU) over training."
+        f"{pooling_sentence(settings)} " + " ".join(sentences) + " "
         "The second row of EU, where there is one, is a control: noise on the weights that knows "
         f"nothing of the data. {splits_sentence(table['split'])}{choice_note(store, settings)}"
     )
