@@ -84,9 +84,10 @@ def test_trajectories_tell_when_uncertainty_peaked_and_accuracy_passed(store: Sw
     assert [row["median"] for row in accuracy] == pytest.approx(ACCURACY["id_val"])
     assert {row["posterior"] for row in accuracy} == {"point"}
     assert (
-        "icl-paper: EU of laplace on ood_val peaks at step 200 (1.6 nats) and is at 2.5 % of it "
+        ": EU of laplace on ood_val peaks at step 200 (1.6 nats) and is at 2.5 % of it "
         "when accuracy passes 0.95 (step 300 in 3 of 3 runs, after the peak in 3 of them)"
     ) in drawn.caption
+    assert "icl-paper, training tasks T = 32, training fraction = 0.8: EU of" in drawn.caption
     line = drawn.figure.axes[0].get_lines()[1]
     assert line.get_ydata() == pytest.approx(ACCURACY["id_val"])
 
