@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     machine = this_process(device)
     print(f"{name} on {machine['device']}, torch {machine['versions']['torch']}")
     print(f"large matrix product: {rate:.3g} TFLOP/s\n")
-    print(f"{'':<22}{'steps/s':>9}{'ms':>9}{'TFLOP/s':>9}{'of matmul':>11}{'GiB':>7}")
+    print(f"{'':<22}{'steps/s':>9}{'ms':>9}{'TFLOP/s':>9}{'of matmul':>11}{'GiB':>7}{'busy':>7}")
     speeds: dict[str, Speed] = {}
     for speed in measure_training(config, device, parsed.steps or (30 if is_gpu else 5), rate):
         speeds[speed.name] = speed
@@ -117,9 +117,10 @@ def _measure_packing(config: RunConfig, device: torch.device, number: int) -> di
 
 def _line(speed: Speed) -> str:
     memory = "" if speed.peak_memory_gib is None else f"{speed.peak_memory_gib:7.1f}"
+    busy = "" if speed.busy_share is None else f"{speed.busy_share:7.0%}"
     return (
         f"{speed.name:<22}{speed.steps_per_second:9.4g}{speed.milliseconds:9.4g}"
-        f"{speed.model_tflops:9.3g}{speed.matmul_share:11.1%}{memory}"
+        f"{speed.model_tflops:9.3g}{speed.matmul_share:11.1%}{memory}{busy}"
     )
 
 

@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from epigrok.config import AdamWConfig, IVONConfig, RunConfig, TransformerConfig
 from epigrok.errors import UserError
@@ -43,6 +44,8 @@ class Speed:
     matmul_share: float
     """Of the rate at which the same device multiplies large matrices."""
     peak_memory_gib: float | None
+    busy_share: float | None
+    """Of the time in which a GPU computes; what is left is all that other runs on it can use."""
 
     @property
     def milliseconds(self) -> float:
@@ -117,8 +120,21 @@ def _measured(
     _seconds(lambda: next(steps), 5, device)
     seconds = median(_seconds(lambda: next(steps), num_steps, device) for _ in range(NUM_WINDOWS))
     tflops = model_flops_per_step(config) / seconds / 1e12
-    memory = torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else None
-    return Speed(name, 1.0 / seconds, tflops, tflops / matmul_rate, memory)
+    memory = busy = None
+    if device.type == "cuda":
+        memory = torch.cuda.max_memory_allocated(device) / 2**30
+        busy = _kernel_seconds(lambda: next(steps), 5) / seconds
+    return Speed(name, 1.0 / seconds, tflops, tflops / matmul_rate, memory, busy)
+
+
+def _kernel_seconds(work: Callable[[], object], times: int) -> float:
+    """Time in which the GPU computes for `work`, on average."""
+    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+        for _ in range(times):
+            work()
+        torch.cuda.synchronize()
+    microseconds = sum(event.self_device_time_total for event in profiled.key_averages())
+    return microseconds / times / 1e6
 
 
 def measure_evaluation(config: RunConfig, device: torch.device) -> tuple[float, int]:
