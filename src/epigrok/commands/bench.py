@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,12 +43,15 @@ class BenchArguments:
     """Steps in each of three windows, by default 30 on a GPU and 5 on a CPU."""
     packed: int = 0
     """Also measure so many runs side by side on the device, a process each."""
+    kernels: int = 0
+    """Also print so many of the kernels in which a GPU spends our step, the longest first."""
     json: Path | None = None
     """Also write the results there."""
     device: DeviceName = "auto"
 
     def __post_init__(self) -> None:
         require(self.steps is None or self.steps > 0, f"steps must be positive, got {self.steps}")
+        require(self.kernels >= 0, f"kernels must not be negative, got {self.kernels}")
         require(self.packed >= 0, f"packed must not be negative, got {self.packed}")
 
 
@@ -90,6 +94,8 @@ def main(arguments: Sequence[str]) -> int:
         f"{NUM_SAMPLES} weight samples on {num_splits} splits of {rows} rows: {seconds:.3g} s, "
         f"{results['evaluation_share_of_training']:.1%} of {EVALUATION_EVERY} steps"
     )
+    for kernel, milliseconds in islice(speeds[OURS].kernel_milliseconds.items(), parsed.kernels):
+        print(f"{milliseconds:9.3f} ms  {kernel[:100]}")
     if parsed.packed:
         results["packed"] = _measure_packing(config, device, parsed.packed)
     if parsed.json:
@@ -117,7 +123,7 @@ def _measure_packing(config: RunConfig, device: torch.device, number: int) -> di
 
 def _line(speed: Speed) -> str:
     memory = "" if speed.peak_memory_gib is None else f"{speed.peak_memory_gib:7.1f}"
-    busy = "" if speed.busy_share is None else f"{speed.busy_share:7.0%}"
+    busy = f"{speed.busy_share:7.0%}" if speed.kernel_milliseconds else ""
     return (
         f"{speed.name:<22}{speed.steps_per_second:9.4g}{speed.milliseconds:9.4g}"
         f"{speed.model_tflops:9.3g}{speed.matmul_share:11.1%}{memory}{busy}"

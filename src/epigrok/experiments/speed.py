@@ -44,13 +44,18 @@ class Speed:
     matmul_share: float
     """Of the rate at which the same device multiplies large matrices."""
     peak_memory_gib: float | None
-    busy_share: float | None
-    """Of the time in which a GPU computes; what is left is all that other runs on it can use."""
+    kernel_milliseconds: dict[str, float]
+    """What a GPU computes in one step, by the names of its kernels, longest first."""
 
     @property
     def milliseconds(self) -> float:
         """Of one step."""
         return 1e3 / self.steps_per_second
+
+    @property
+    def busy_share(self) -> float:
+        """Share of the time in which a GPU computes; other runs on it can use what is left."""
+        return sum(self.kernel_milliseconds.values()) / self.milliseconds
 
 
 def matmul_tflops(device: torch.device) -> float:
@@ -120,21 +125,25 @@ def _measured(
     _seconds(lambda: next(steps), 5, device)
     seconds = median(_seconds(lambda: next(steps), num_steps, device) for _ in range(NUM_WINDOWS))
     tflops = model_flops_per_step(config) / seconds / 1e12
-    memory = busy = None
+    memory, kernels = None, {}
     if device.type == "cuda":
         memory = torch.cuda.max_memory_allocated(device) / 2**30
-        busy = _kernel_seconds(lambda: next(steps), 5) / seconds
-    return Speed(name, 1.0 / seconds, tflops, tflops / matmul_rate, memory, busy)
+        kernels = _kernel_milliseconds(lambda: next(steps), 5)
+    return Speed(name, 1.0 / seconds, tflops, tflops / matmul_rate, memory, kernels)
 
 
-def _kernel_seconds(work: Callable[[], object], times: int) -> float:
-    """Time in which the GPU computes for `work`, on average."""
+def _kernel_milliseconds(work: Callable[[], object], times: int) -> dict[str, float]:
+    """Time that a GPU spends in each kernel for `work`, on average, longest first."""
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:
         for _ in range(times):
             work()
         torch.cuda.synchronize()
-    microseconds = sum(event.self_device_time_total for event in profiled.key_averages())
-    return microseconds / times / 1e6
+    events = sorted(profiled.key_averages(), key=lambda event: -event.self_device_time_total)
+    return {
+        event.key: event.self_device_time_total / times / 1e3
+        for event in events
+        if event.self_device_time_total > 0
+    }
 
 
 def measure_evaluation(config: RunConfig, device: torch.device) -> tuple[float, int]:
