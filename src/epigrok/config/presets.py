@@ -109,7 +109,7 @@ def _tiny_transformer(init_std: float) -> TransformerConfig:
 
 
 def icl_medium() -> RunConfig:
-    """The paper's task with 3.1 M parameters, on a GPU: 0.94 to 0.99 on unseen inputs at 9,000."""
+    """The paper's task with 3.1 M parameters, on a GPU: groks, unseen tasks on 2 of 3 seeds."""
     return RunConfig(
         preset="icl-medium",
         task=TwoParameterTask(),
