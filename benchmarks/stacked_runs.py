@@ -87,7 +87,7 @@ def synchronise(device: torch.device) -> None:
 
 def main(arguments: list[str]) -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    # Compiled below vmap, cuDNN's attention fails (torch 2.11); the other kernels do not.
+    # Compiled below vmap, cuDNN's attention fails on an H200 (torch 2.11).
     torch.backends.cuda.enable_cudnn_sdp(False)
     name = arguments[0] if arguments else ("icl-medium" if device.type == "cuda" else "icl-tiny")
     number = int(arguments[1]) if len(arguments) > 1 else 4
