@@ -20,6 +20,7 @@ from epigrok.config import AdamWConfig, EvaluationConfig, RunConfig, ScheduleCon
 from epigrok.errors import UserError
 from epigrok.experiments import DivergedError, Run, TrainOptions, training
 from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
+from epigrok.experiments.run_files import RunDirectory
 from epigrok.files import read_json_lines
 
 REPEATABLE = ("config.json", "metrics.jsonl", "training.jsonl", "calibration.jsonl")
@@ -118,6 +119,22 @@ def test_pausing_and_resuming_gives_the_same_run(finished: Run, tmp_path: Path) 
     run = epigrok.train(tiny(), tmp_path)
     assert run.is_done
     assert_same_results(run, finished)
+
+
+def test_a_run_killed_right_after_it_was_done_has_the_checkpoints_of_any_other(
+    finished: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    epigrok.train(tiny(), tmp_path, TrainOptions(stop_at_step=37))
+    mark_done = RunDirectory.mark_done
+
+    def mark_done_and_be_killed(run: RunDirectory) -> None:
+        mark_done(run)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunDirectory, "mark_done", mark_done_and_be_killed)
+    with pytest.raises(KeyboardInterrupt):
+        epigrok.train(tiny(), tmp_path)
+    assert_same_results(Run(RunDirectory(tmp_path)), finished)
 
 
 def test_how_often_and_what_is_evaluated_leaves_the_weights_alone(

@@ -167,6 +167,8 @@ class _Session:
         if self._state.step == self._config.num_steps and self._vary_context(stop):
             lease.require_held()
             merge_positions(self._run.path)
+            # Whoever sees DONE finds the ladder's weights and no others.
+            keep_resumable(self._run.checkpoints, self._ladder, 1)
             self._report_status("done", None)
             self._run.mark_done()
             remove_position_shards(self._run.path)
@@ -243,13 +245,13 @@ class _Session:
 
     def _record_timing(self, step: int) -> None:
         elapsed = time.monotonic() - self._started
-        evaluating, total = self._seconds_evaluating, elapsed
+        spent = (elapsed - self._seconds_evaluating, self._seconds_evaluating)
         row = {
             "step": step,
-            "seconds_training": (total - evaluating) - self._last_timing[0],
-            "seconds_evaluating": evaluating - self._last_timing[1],
+            "seconds_training": spent[0] - self._last_timing[0],
+            "seconds_evaluating": spent[1] - self._last_timing[1],
         }
-        self._last_timing = (total - evaluating, evaluating)
+        self._last_timing = spent
         append_json_lines(self._run.table("timings"), [row])
 
     def _checkpoint(self) -> None:
