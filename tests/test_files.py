@@ -1,6 +1,8 @@
 """Files that are either whole or absent."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from epigrok.files import (
     make_writable_directory,
     read_json_lines,
     remove_unfinished,
+    write_by,
     write_directory,
     write_file,
     write_json,
@@ -27,6 +30,29 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     write_file(path, "new")
     assert path.read_text() == "new"
     assert [item.name for item in tmp_path.iterdir()] == ["file.json"]
+
+
+def test_a_write_that_fails_half_way_leaves_nothing_behind(tmp_path: Path) -> None:
+    def fail(unfinished: Path) -> None:
+        unfinished.write_text("half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        write_by(tmp_path / "file", fail)
+    assert not list(tmp_path.iterdir())
+
+
+def test_rows_added_by_several_processes_at_once_are_all_kept(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    code = (
+        "import sys; from pathlib import Path; from epigrok.files import keep_json_lines\n"
+        "for k in range(40):\n"
+        "    keep_json_lines(Path(sys.argv[1]), lambda row: True, [{'by': sys.argv[2], 'k': k}])"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    for writer in [subprocess.Popen([*command, name]) for name in "abc"]:
+        assert writer.wait() == 0
+    assert len(read_json_lines(path)) == 120
 
 
 def test_a_directory_appears_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -94,5 +94,10 @@ def test_chosen_rows_are_distinct_and_every_index_is_as_likely() -> None:
 
 
 def test_a_population_smaller_than_the_row_is_drawn_with_replacement() -> None:
-    chosen = choose_distinct(stream_key(0, "c"), 3, (100, 8))
-    assert set(chosen.flatten().tolist()) == {0, 1, 2}
+    chosen = choose_distinct(stream_key(0, "c"), 3, (3_000, 8))
+    counts = chosen.flatten().bincount(minlength=3)
+    assert len(counts) == 3
+    assert ((counts - 8_000).double().square() / 8_000).sum() < 2 + 4 * 2
+    # What is asked last is not among what was shown.
+    assert not (chosen[:, :-1] == chosen[:, -1:]).any()
+    assert choose_distinct(stream_key(0, "c"), 1, (2, 3)).tolist() == [[0] * 3] * 2

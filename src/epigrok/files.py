@@ -1,9 +1,11 @@
 """Files that are either whole or absent, whenever the process is killed."""
 
+import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,25 @@ _UNFINISHED = ".unfinished"
 def write_file(path: Path, content: str | bytes) -> None:
     """Write `path` so that a reader sees the old content or the new, never a part."""
     data = content.encode() if isinstance(content, str) else content
+
+    def fill(unfinished: Path) -> None:
+        unfinished.write_bytes(data)
+
+    write_by(path, fill)
+
+
+def write_by(path: Path, fill: Callable[[Path], None]) -> None:
+    """Write `path` by letting `fill` write a file that then takes its name."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}{_UNFINISHED}")
-    with unfinished.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+    try:
+        fill(unfinished)
+        _flush_to_disk(unfinished)
+        unfinished.replace(path)
+    except BaseException:
+        # Half a file on a full disk is in the way of everything else.
+        unfinished.unlink(missing_ok=True)
+        raise
+    _flush_to_disk(path.parent)
 
 
 def write_json(path: Path, values: Any) -> None:
@@ -38,7 +53,6 @@ def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
         for file in unfinished.iterdir():
             _flush_to_disk(file)
     except BaseException:
-        # Half a directory on a full disk is in the way of everything else.
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     shutil.rmtree(path, ignore_errors=True)
@@ -77,11 +91,27 @@ def keep_json_lines(
 
     Rows that stay are left as they were, byte for byte.
     """
-    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    kept = [line for line in lines if _whole(line) and is_kept(json.loads(line))]
-    new = [_line(row) for row in added]
-    if lines or new:
-        write_file(path, "".join(kept + new))
+    with one_at_a_time(path.parent):
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        kept = [line for line in lines if _whole(line) and is_kept(json.loads(line))]
+        new = [_line(row) for row in added]
+        if lines or new:
+            write_file(path, "".join(kept + new))
+
+
+@contextmanager
+def one_at_a_time(directory: Path) -> Iterator[None]:
+    """Keep other processes that read, change and write a file of `directory` waiting.
+
+    Where a file system knows no locks nobody waits, and of two changes at once one may be lost.
+    """
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def make_writable_directory(path: Path) -> None:

@@ -94,11 +94,14 @@ def choose_distinct(
 ) -> Int[Tensor, "rows size"]:
     """Each row: `size` indices below `population`, distinct while the population is large enough.
 
-    A population smaller than the row falls back to drawing with replacement.
+    In a smaller population indices repeat, but never the last of a row: a question whose answer
+    its context shows would ask for nothing but copying.
     """
     rows, size = shape
     if size > population:
-        return integers(key, population, shape, counter, device)
+        last = integers(key, population, shape, counter, device)[:, -1:]
+        distance = 1 + integers(key, max(1, population - 1), shape, counter, device)[:, :-1]
+        return torch.cat([(last + distance) % population, last], dim=1)
     # The order of independent keys is a uniform permutation, whatever the device sorts with.
     return random_bits(key, (rows, population), counter, device).topk(size, dim=1).indices
 

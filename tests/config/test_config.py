@@ -110,6 +110,7 @@ def test_departures_from_a_recipe_are_named() -> None:
         (lambda: MuonConfig(momentum=1.0), "momentum must lie"),
         (lambda: MuonConfig(momentum=-0.1), "momentum must lie"),
         (lambda: EvaluationConfig(posteriors=("point", "point")), "listed twice in point, point"),
+        (lambda: EvaluationConfig(posteriors=("weight-noise:0.1", "weight-noise:1e-1")), "twice"),
         (lambda: TransformerConfig(width=510), "510"),
         (lambda: EvaluationConfig(num_samples=65), "num_final_samples 64"),
         (

@@ -59,6 +59,9 @@ def test_standard_errors_are_over_rows(name: str) -> None:
     torch.testing.assert_close(scores.per_context_length()[f"{name}_se"], error)
     assert summary[f"{name}_se_final"] == pytest.approx(error[-1].item())
     assert summary[f"{name}_se"] == pytest.approx((values.mean(1).std() / math.sqrt(300)).item())
+    single = score([torch.zeros(1, 4, 7)] * 2, random_batch(1, 4, 7)).summary()
+    assert f"{name}_se" not in single
+    assert f"{name}_se_final" not in single
 
 
 def test_calibration_error_equals_a_loop_over_bins() -> None:

@@ -204,6 +204,33 @@ def test_a_heart_beats_and_notices_when_the_lease_is_gone(tmp_path: Path) -> Non
     assert is_held(tmp_path)
 
 
+def test_who_was_stopped_for_long_looks_before_it_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The heart beats four times an hour, so it is not the one to notice.
+    lease = acquire(tmp_path, seconds=3600.0)
+    write_lease(tmp_path, name="other", token="other")
+    (tmp_path / "other").replace(tmp_path / LEASE)
+    lease.require_held()
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 3700.0)
+    with pytest.raises(LeaseLostError, match="taken over"):
+        lease.require_held()
+    lease.release()
+
+
+def test_a_clock_that_is_ahead_makes_nobody_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_lease(tmp_path)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 120.0)
+    assert is_held(tmp_path)
+    with pytest.raises(LeaseHeldError):
+        acquire(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [LEASE]
+
+
 def test_training_in_a_directory_that_is_worked_on_ends_in_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

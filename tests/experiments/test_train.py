@@ -137,6 +137,17 @@ def test_a_run_killed_right_after_it_was_done_has_the_checkpoints_of_any_other(
     assert_same_results(Run(RunDirectory(tmp_path)), finished)
 
 
+def test_a_damaged_table_of_one_evaluation_does_not_stop_the_run(
+    finished: Run, tmp_path: Path
+) -> None:
+    epigrok.train(tiny(), tmp_path, TrainOptions(stop_at_step=25))
+    (tmp_path / "positions/step-10.safetensors").write_bytes(b"")
+    with pytest.warns(UserWarning, match=r"step-10.safetensors is damaged and left out"):
+        run = epigrok.train(tiny(), tmp_path)
+    assert run.is_done
+    assert positions(run) == [row for row in positions(finished) if row[0] != 10]
+
+
 def test_how_often_and_what_is_evaluated_leaves_the_weights_alone(
     finished: Run, tmp_path: Path
 ) -> None:

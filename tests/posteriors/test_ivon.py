@@ -201,6 +201,19 @@ def test_its_state_travels_completely(interruption: int) -> None:
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), resumed.parameters()))
 
 
+def test_loading_a_state_forgets_samples_taken_since_the_last_step() -> None:
+    model, undisturbed = network(), network()
+    optimiser, other = (IVON(m.parameters(), **SETTINGS) for m in (model, undisturbed))
+    good = copy.deepcopy(optimiser.state_dict())
+    with optimiser.sampled_weights():
+        (loss_of(model, 0) * float("nan")).backward()
+    optimiser.load_state_dict(good)
+    optimiser.zero_grad()
+    take_steps(model, optimiser, range(2))
+    take_steps(undisturbed, other, range(2))
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), undisturbed.parameters()))
+
+
 def ivon_config() -> RunConfig:
     config = dataclasses.replace(preset("classic-ivon"), num_steps=12, batch_size=64)
     assert isinstance(config.optim, IVONConfig)

@@ -134,6 +134,7 @@ def test_inputs_repeat_inside_a_row_only_where_the_set_is_too_small() -> None:
     family, _ = family_of(small_paper_config(modulus=7, num_base_tasks=4, num_examples=20))
     rows = triplets(family.evaluation_batch("id_val", 64, 20))
     assert all(len(pairs(row[:, :2])) <= 10 for row in rows)
+    assert not any((row[:-1, :2] == row[-1, :2]).all(dim=1).any() for row in rows)
 
 
 def test_the_identity_is_never_an_unseen_task() -> None:

@@ -196,3 +196,12 @@ def test_the_one_parameter_family_has_oracles_and_the_classic_has_none() -> None
 def test_impossible_noise_is_refused(noise: float) -> None:
     with pytest.raises(UserError, match=str(noise)):
         BayesOracle(torch.zeros(2, 2, dtype=torch.int64), 5, noise)
+
+
+def test_a_modulus_too_large_for_the_table_of_answers_is_told_and_can_do_without() -> None:
+    config = config_of(251, 4)
+    family = build_family(config, sample_world(config.task, 0))
+    batch = family.evaluation_batch("id_val", 16, 4)
+    with pytest.raises(UserError, match=r"63001 tasks x 63001 inputs.*oracle_noise to 0"):
+        with_oracle(config, family, batch)
+    assert with_oracle(config, family, batch, noise=0.0).oracle is None

@@ -7,7 +7,7 @@ laplace-exact[:δ]        the same without the Kronecker approximation (small he
 laplace-probit[:δ]       closed-form prediction of `laplace`
 weight-noise:s           Gaussian noise of s times each matrix's standard deviation
 ivon                     the posterior of the IVON optimiser
-ivon-isotropic           fixed noise of IVON's initial σ, the control for `ivon`
+ivon-isotropic           fixed noise of IVON's initial σ on every matrix, the control for `ivon`
 
 Tables have two more, the exact Bayesian predictors, which belong to the task and not to a run.
 """
@@ -48,9 +48,10 @@ class PosteriorName:
 
 
 def require_distinct(posteriors: Sequence[str]) -> None:
-    """Refuse a posterior listed twice: its rows could not be told apart."""
+    """Refuse a posterior listed twice, also in two spellings: it would be evaluated twice."""
+    meant = {(name.kind, name.value) for name in map(parse_posterior, posteriors)}
     require(
-        len(set(posteriors)) == len(posteriors),
+        len(meant) == len(posteriors),
         f"a posterior is listed twice in {', '.join(posteriors)}",
     )
 

@@ -137,8 +137,8 @@ def with_oracle(
         asked_noise: Of the answer they predict, by default the same.
     """
     noise = config.evaluation.oracle_noise if noise is None else noise
-    considered = hypotheses(config.task, family.world)
-    if considered is None or noise == 0.0:
+    considered = hypotheses(config.task, family.world) if noise else None
+    if considered is None:
         return EvaluationSet(batch, None)
     inputs_BT, shown_BT = observed(config.task, batch)
 

@@ -69,7 +69,7 @@ def _build(
         return Point.of(model)
     if name.kind == "weight-noise":
         assert isinstance(name.value, float)
-        return WeightNoise.relative(model, name.value, POSTERIOR_SEED)
+        return replace(WeightNoise.relative(model, name.value, POSTERIOR_SEED), name=name.text)
     assert curvature is not None
     prior = config.optim.head_weight_decay if name.value is None else name.value
     laplace = LastLayerLaplace.fit(curvature, prior, name.text, POSTERIOR_SEED)

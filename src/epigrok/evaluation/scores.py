@@ -129,7 +129,7 @@ class Scores:
         }
 
     def _standard_error(self, name: str, by_length: bool) -> Tensor:
-        """Standard error over rows.
+        """Standard error over rows; NaN for a single one.
 
         Rows are independent; the answers within one are not, so their mean counts once.
         """
@@ -141,7 +141,7 @@ class Scores:
         count_T = is_scored_BT.sum(dim=0)
         mean_T = values_BT.where(is_scored_BT, 0.0).sum(dim=0) / count_T
         squares_T = (values_BT - mean_T).square().where(is_scored_BT, 0.0).sum(dim=0)
-        error_T = (squares_T / (count_T - 1).clamp_min(1) / count_T).sqrt()
+        error_T = (squares_T / (count_T - 1) / count_T).sqrt()
         return error_T if by_length else error_T[0]
 
 

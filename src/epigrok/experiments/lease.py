@@ -13,6 +13,7 @@ between, its claim is taken over in the same way.
 import json
 import os
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -74,14 +75,20 @@ class Lease:
     """A lease held by this process, kept alive by a thread of its own."""
 
     def __init__(self, path: Path, token: str, seconds: float) -> None:
-        self._path, self._token = path, token
+        self._path, self._token, self._seconds = path, token, seconds
         self._is_lost = False
+        self._last_beat = time.time()
         self._is_released = threading.Event()
-        self._pulse = threading.Thread(target=self._beat, args=(seconds,), daemon=True)
+        # The file of this lease, whatever happens to its name: a beat never revives another's.
+        self._file = path.open("rb")
+        self._pulse = threading.Thread(target=self._beat, daemon=True)
         self._pulse.start()
 
     def require_held(self) -> None:
         """Raise unless the run is still this process's to write to."""
+        if time.time() - self._last_beat > self._seconds:
+            # The whole process was stopped, its heart too: others may have given it up since.
+            self._is_lost = _token_at(self._path) != self._token
         if self._is_lost:
             raise LeaseLostError(
                 f"another process has taken over {self._path.parent} while this one hung; "
@@ -92,17 +99,17 @@ class Lease:
         """Let others work on the run."""
         self._is_released.set()
         self._pulse.join()
+        self._file.close()
         if _token_at(self._path) == self._token:
             self._path.unlink(missing_ok=True)
 
-    def _beat(self, seconds: float) -> None:
-        # The file of this lease, whatever happens to its name: a beat never revives another's.
-        with self._path.open("rb") as file:
-            while not self._is_lost and not self._is_released.wait(seconds / BEATS_PER_LEASE):
-                # A file system that fails for a moment is no reason to stop.
-                with suppress(OSError):
-                    os.utime(file.fileno())
-                    self._is_lost = _token_at(self._path) != self._token
+    def _beat(self) -> None:
+        while not self._is_lost and not self._is_released.wait(self._seconds / BEATS_PER_LEASE):
+            # A file system that fails for a moment is no reason to stop.
+            with suppress(OSError):
+                os.utime(self._file.fileno())
+                self._is_lost = _token_at(self._path) != self._token
+                self._last_beat = time.time()
 
 
 @contextmanager
@@ -153,7 +160,10 @@ def read_holder(run_path: Path) -> Holder | None:
 def is_held(run_path: Path) -> bool:
     """Whether a living process works on the run."""
     holder = read_holder(run_path)
-    return holder is not None and holder.is_alive()
+    # Clocks of machines differ: before a holder counts as dead, the file system's own is asked.
+    return holder is not None and (
+        holder.is_alive() or holder.is_alive(now=_file_system_time(run_path))
+    )
 
 
 def _put(candidate: Path, path: Path, token: str) -> bool:
@@ -219,6 +229,15 @@ def _sweep_up(run_path: Path) -> None:
         holder = _holder_at(leftover)
         if holder is not None and not holder.is_alive():
             leftover.unlink(missing_ok=True)
+
+
+def _file_system_time(directory: Path) -> float:
+    """The time by the clock that stamps files; this machine's own where nothing can be written."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=directory, prefix=".clock-") as probe:
+            return os.fstat(probe.fileno()).st_mtime
+    except OSError:
+        return time.time()
 
 
 def _job() -> tuple[str, int]:

@@ -5,15 +5,17 @@ is what queries want.
 """
 
 import shutil
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from epigrok.experiments.run_files import PARQUET
 from epigrok.experiments.sql_text import quoted_text
+from epigrok.files import write_by
 
 _KEYS = {"step": np.int32, "split": object, "posterior": object, "num_samples": np.int16}
 
@@ -36,18 +38,21 @@ def position_columns(run_path: Path) -> dict[str, Any]:
     lengths: list[Any] = [np.empty(0, np.int16)]
     parts: list[dict[str, Any]] = []
     for shard in position_shards(run_path):
-        with safe_open(shard, framework="numpy") as file:
-            names = file.metadata()["metrics"].split(",")
-            for table in sorted(file.keys()):
-                metrics = file.get_tensor(table)
-                # A split that asks nothing at a context length has no row there.
-                is_asked = ~np.isnan(metrics[0])
-                split, posterior, num_samples = table.split("/")
-                row = (_step_of(shard), split, posterior, int(num_samples))
-                for column, key in zip(keys.values(), row):
-                    column += [key] * int(is_asked.sum())
-                lengths.append(1 + np.flatnonzero(is_asked).astype(np.int16))
-                parts.append(dict(zip(names, metrics[:, is_asked])))
+        try:
+            tables, names = _tables_of(shard)
+        except (SafetensorError, OSError) as error:
+            # One evaluation less is no reason to lose the others, or the run.
+            warnings.warn(f"{shard} is damaged and left out: {error}", stacklevel=2)
+            continue
+        for table, metrics in tables.items():
+            # A split that asks nothing at a context length has no row there.
+            is_asked = ~np.isnan(metrics[0])
+            split, posterior, num_samples = table.split("/")
+            row = (_step_of(shard), split, posterior, int(num_samples))
+            for column, key in zip(keys.values(), row):
+                column += [key] * int(is_asked.sum())
+            lengths.append(1 + np.flatnonzero(is_asked).astype(np.int16))
+            parts.append(dict(zip(names, metrics[:, is_asked])))
     return {
         **{name: np.array(keys[name], dtype=kind) for name, kind in _KEYS.items()},
         "context_length": np.concatenate(lengths),
@@ -61,19 +66,27 @@ def merge_positions(run_path: Path) -> None:
         return
     import duckdb
 
-    unfinished = run_path / f"{PARQUET}.unfinished"
-    with duckdb.connect() as connection:
-        connection.register("positions", position_columns(run_path))
-        connection.execute(
-            f"copy positions to {quoted_text(unfinished)} (format parquet, compression zstd)"
-        )
-    unfinished.replace(run_path / PARQUET)
+    def fill(unfinished: Path) -> None:
+        with duckdb.connect() as connection:
+            connection.register("positions", position_columns(run_path))
+            connection.execute(
+                f"copy positions to {quoted_text(unfinished)} (format parquet, compression zstd)"
+            )
+
+    write_by(run_path / PARQUET, fill)
 
 
 def remove_position_shards(run_path: Path) -> None:
     """Remove the files that the Parquet table replaces."""
     if (run_path / PARQUET).exists():
         shutil.rmtree(run_path / "positions", ignore_errors=True)
+
+
+def _tables_of(shard: Path) -> tuple[dict[str, Any], list[str]]:
+    """Metrics by split, posterior and number of samples, and the metrics' names."""
+    with safe_open(shard, framework="numpy") as file:
+        tables = {name: file.get_tensor(name) for name in sorted(file.keys())}
+        return tables, file.metadata()["metrics"].split(",")
 
 
 def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from epigrok.evaluation import METRICS, EvaluationRow
+from epigrok.files import write_file
 
 
 def write_positions(run_path: Path, step: int, rows: list[EvaluationRow]) -> None:
@@ -20,6 +21,5 @@ def write_positions(run_path: Path, step: int, rows: list[EvaluationRow]) -> Non
     }
     directory = run_path / "positions"
     directory.mkdir(exist_ok=True)
-    unfinished = directory / f"step-{step}.unfinished"
-    save_file(tensors, unfinished, metadata={"metrics": ",".join(METRICS)})
-    unfinished.replace(directory / f"step-{step}.safetensors")
+    content = save(tensors, metadata={"metrics": ",".join(METRICS)})
+    write_file(directory / f"step-{step}.safetensors", content)

@@ -13,7 +13,6 @@ there are is looked up when a table is first asked for.
 """
 
 import json
-import os
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
@@ -36,7 +35,7 @@ from epigrok.experiments.store_queries import (
     points_query,
     read_json_query,
 )
-from epigrok.files import make_writable_directory
+from epigrok.files import make_writable_directory, write_by
 
 VIEWS = ("runs", *LINES, "positions")
 Relation = Any
@@ -78,7 +77,7 @@ class SweepStore:
 
     def of_runs(self, run_ids: Iterable[str]) -> "SweepStore":
         """The tables of some of these runs; reading few files takes little time."""
-        return SweepStore(self.path, [self._runs[name] for name in run_ids])
+        return SweepStore(self.path, [self._runs[name] for name in run_ids], self.seeds_apart)
 
     def sql(self, query: str) -> Relation:
         """The relation a query describes; `.fetchall()`, `.fetchnumpy()` or `.df()` read it."""
@@ -148,16 +147,15 @@ class SweepStore:
         """
         make_writable_directory(file.absolute().parent)
         self._make(("runs", "metrics"))
-        unfinished = file.with_name(f".{file.name}.{os.getpid()}.unfinished")
-        try:
+
+        def fill(unfinished: Path) -> None:
             self._connection.execute(
                 f"""copy (select m.*, r.* exclude (run_id) from metrics m join runs r using (run_id)
                           order by run_id, step) to {quoted_text(unfinished)}
                     (format parquet, compression zstd)"""
             )
-            unfinished.replace(file)
-        finally:
-            unfinished.unlink(missing_ok=True)
+
+        write_by(file, fill)
         (rows,) = self._connection.sql(f"select count(*) from {quoted_path(file)}").fetchall()
         return int(rows[0])
 

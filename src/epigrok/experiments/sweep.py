@@ -20,7 +20,7 @@ from epigrok.config.checks import require
 from epigrok.config.overrides import with_fields
 from epigrok.errors import UserError
 from epigrok.experiments.run_files import CONFIG, RunDirectory
-from epigrok.files import make_writable_directory, write_json
+from epigrok.files import make_writable_directory, one_at_a_time, write_json
 
 DESCRIPTION = "sweep.json"
 SEED_FIELDS = ("run_seed", "task_seed")
@@ -222,9 +222,10 @@ def problem_with(run: RunDirectory) -> str | None:
 
 def _note_description(path: Path, sweep: Sweep, runs: set[str]) -> None:
     """Add a description; one whose runs the new one all contains is replaced by it."""
-    others = [known for known in recorded_sweeps(path.parent) if known != sweep]
-    kept = [known for known in others if not _is_contained(known, runs)]
-    write_json(path, {"sweeps": [sweep_to_json(known) for known in [*kept, sweep]]})
+    with one_at_a_time(path.parent):
+        others = [known for known in recorded_sweeps(path.parent) if known != sweep]
+        kept = [known for known in others if not _is_contained(known, runs)]
+        write_json(path, {"sweeps": [sweep_to_json(known) for known in [*kept, sweep]]})
 
 
 def _is_contained(sweep: Sweep, runs: set[str]) -> bool:

@@ -208,6 +208,9 @@ class IVON(Optimizer):
             flat.require_attached()
             for name in _SAVED:
                 state[name].copy_(saved[name])
+            # Samples taken since the last step belong to the state that is given up.
+            state["sum_of_gradients"].zero_()
+            state["sum_of_products"].zero_()
             flat.live.copy_(state["mean"])
             group["lr"].copy_(saved_group["lr"])
             group |= {k: v for k, v in saved_group.items() if k not in ("params", "lr")}

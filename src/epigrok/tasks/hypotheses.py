@@ -10,7 +10,11 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from epigrok.config import OneParameterTask, TaskConfig, TwoParameterTask
+from epigrok.errors import UserError
 from epigrok.tasks.sequences import Batch
+
+MAX_ANSWERS = 1 << 31
+"""Entries of the largest table, 4 GiB of them."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +32,17 @@ def hypotheses(config: TaskConfig, world: dict[str, Tensor]) -> Hypotheses | Non
     device = world[next(iter(world))].device
     residues = torch.arange(p, device=device)
     if isinstance(config, TwoParameterTask):
+        if p**4 > MAX_ANSWERS:
+            raise UserError(
+                f"the exact predictors would need a table of {p**2} tasks x {p**2} inputs for "
+                f"p = {p}; set evaluation.oracle_noise to 0 to go without them"
+            )
         grids = torch.meshgrid(residues, residues, indexing="ij")
         first, second = (grid.flatten() for grid in grids)
-        answers_AN = (first[:, None] * first + second[:, None] * second) % p
+        # Two bytes an entry, and the eight that arithmetic takes for p tasks at a time only.
+        answers_AN = torch.cat(
+            [((a * first + residues[:, None] * second) % p).short() for a in range(p)]
+        )
         trained = world["train_tasks"]
         everything = _with_trained(answers_AN, trained[:, 0] * p + trained[:, 1])
         exists_A = (first > 0) & (second > 0) | config.allows_zero

@@ -6,6 +6,7 @@ unpickled except with `weights_only=True`.
 
 import hashlib
 import json
+import shutil
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -76,10 +77,8 @@ def keep_resumable(root: Path, ladder: list[int], number: int) -> None:
         (checkpoint_path(root, step) / RESUME).unlink()
     # All others, not only those just given up: a kill may have left one half removed.
     for step in set(_steps_with(root)) - {*newest, *ladder}:
-        directory = checkpoint_path(root, step)
-        for file in directory.iterdir():
-            file.unlink()
-        directory.rmdir()
+        # On a network a file that somebody reads stays for a while; the next pass removes it.
+        shutil.rmtree(checkpoint_path(root, step), ignore_errors=True)
 
 
 def restore_newest(root: Path, state: TrainState) -> bool:

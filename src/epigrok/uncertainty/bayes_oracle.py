@@ -62,7 +62,7 @@ class BayesOracle:
         return torch.cat(parts).log()
 
     def _predict(self, inputs_BT: Tensor, shown_BT: Tensor) -> Tensor:
-        answers_BTA = self.answers_AN.T[inputs_BT]
+        answers_BTA = self.answers_AN.T[inputs_BT].long()
         is_match_BTA = answers_BTA == shown_BT[..., None]
         # Matches *before* an example: its own answer is what is asked.
         matches_BTA = is_match_BTA.cumsum(dim=1) - is_match_BTA.to(torch.int64)
