@@ -161,6 +161,23 @@ def test_context_lengths_come_from_positions(store: SweepStore) -> None:
     ]
 
 
+def test_what_is_not_a_seed_is_never_pooled(store: SweepStore) -> None:
+    (run, *_) = store._runs.values()
+    write_rows(run, "training", [{"step": 10, "loss": 0.5}])
+    keys = {"step": 10, "split": "id_val", "posterior": "point", "num_samples": 1, "num_rows": 8}
+    bins = [{"bin": k, "count": 4, "accuracy": k / 2} for k in range(3)]
+    write_rows(run, "calibration", [{**keys, **row} for row in bins])
+    alone = open_sweep(run.path)
+    lengths = alone.median_and_band("nll", table="positions", split="id_val")
+    assert lengths.columns[:2] == ["posterior", "context_length"]
+    assert {row[-1] for row in lengths.fetchall()} == {1}
+    found = alone.median_and_band("accuracy", table="calibration").fetchall()
+    assert [(row[2], row[-4], row[-1]) for row in found] == [(0, 0.0, 1), (1, 0.5, 1), (2, 1.0, 1)]
+    assert alone.median_and_band("loss", table="training").fetchall() == [(0.5, 0.5, 0.5, 1)]
+    with pytest.raises(UserError, match="no column 'split'"):
+        alone.median_and_band("loss", table="training", split="id_val")
+
+
 def test_a_run_resumed_by_a_version_with_more_metrics_keeps_all_positions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

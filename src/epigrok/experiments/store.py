@@ -28,6 +28,7 @@ from epigrok.experiments.run_files import PARQUET, RunDirectory, run_directories
 from epigrok.experiments.sql_text import quoted_name, quoted_path, quoted_paths, quoted_text
 from epigrok.experiments.status import RunStatus, read_status
 from epigrok.experiments.store_queries import (
+    APART,
     FACTS,
     KEYS,
     LINES,
@@ -40,6 +41,8 @@ from epigrok.files import make_writable_directory, write_by
 VIEWS = ("runs", *LINES, "positions")
 Relation = Any
 """What DuckDB calls `DuckDBPyRelation`: a query with `.fetchall()`, `.fetchnumpy()`, `.df()`."""
+Connection = Any
+"""And what it calls `DuckDBPyConnection`."""
 _RUN_ID = "split_part(filename, '/', -2) as run_id"
 """A run is named by its directory."""
 
@@ -65,11 +68,17 @@ def open_sweep(
 class SweepStore:
     """The tables of some runs."""
 
-    def __init__(self, path: Path, runs: Sequence[RunDirectory], seeds_apart: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        runs: Sequence[RunDirectory],
+        seeds_apart: bool = False,
+        connection: Connection | None = None,
+    ) -> None:
         self.path = path
         self.seeds_apart = seeds_apart
         self._runs = {run.path.name: run for run in runs}
-        self._connection = duckdb.connect()
+        self._connection = connection or duckdb.connect()
         self._made: set[str] = set()
         self._num_extracts = 0
         self._lines: dict[str, tuple[list[Path], dict[str, str]]] = {}
@@ -77,7 +86,10 @@ class SweepStore:
 
     def of_runs(self, run_ids: Iterable[str]) -> "SweepStore":
         """The tables of some of these runs; reading few files takes little time."""
-        return SweepStore(self.path, [self._runs[name] for name in run_ids], self.seeds_apart)
+        runs = [self._runs[name] for name in run_ids]
+        # Of the same database, as starting one takes long; all a store makes in it is temporary,
+        # which in DuckDB means its own.
+        return SweepStore(self.path, runs, self.seeds_apart, self._connection.cursor())
 
     def sql(self, query: str) -> Relation:
         """The relation a query describes; `.fetchall()`, `.fetchnumpy()` or `.df()` read it."""
@@ -110,12 +122,13 @@ class SweepStore:
                 names `context_noise` of `context_noise_sweep`.
             by: Columns that tell groups apart, of the table or of the configuration. All runs
                 that agree in them count as seeds of one group.
-            split: Only this one; otherwise each is a group of its own.
-            posterior: Only this one; otherwise each is a group of its own.
+            split: Only this one; otherwise each is a group of its own, where the table has splits.
+            posterior: The same.
             step: One step, each run's `last` evaluated one, or None for every step as a group of
                 its own. Where a step was evaluated with several numbers of samples, the last one
                 counts with the most, curves with the fewest, which all their steps have.
-            table: Another table to take the metric from.
+            table: Another table to take the metric from; what else tells its rows apart, as the
+                context length does in `positions`, makes groups too.
 
         Returns:
             A row per group: the columns of `by`, `median`, `lower`, `upper`, `count`.
@@ -123,14 +136,14 @@ class SweepStore:
         if table is None:
             table = "positions" if "context_length" in by else "metrics"
             table = "context_noise_sweep" if "context_noise" in by else table
-        wanted = {"split": split, "posterior": posterior}
-        apart = [name for name, value in {**wanted, "step": step}.items() if value is None]
-        by = list(dict.fromkeys([*by, *apart]))
         own, config = self.columns(table), self.columns("runs")
-        for name, known in {metric: own, **dict.fromkeys(by, own + config)}.items():
-            if name not in known:
-                raise UserError(f"no column {name!r}; there are: {', '.join(sorted(set(known)))}")
-        filters = [f"{name} = {quoted_text(value)}" for name, value in wanted.items() if value]
+        given = {"split": split, "posterior": posterior, "step": step}
+        apart = [name for name, value in given.items() if value is None and name in own]
+        by = list(dict.fromkeys([*by, *apart, *APART.get(table, ())]))
+        wanted = {name: value for name in ("split", "posterior") if (value := given[name])}
+        _require_columns([metric, *wanted], own)
+        _require_columns(by, own + config)
+        filters = [f"{name} = {quoted_text(value)}" for name, value in wanted.items()]
         filters += [f"step = {step}"] if isinstance(step, int) else []
         keys = [name for name in by if name in own]
         needed = {*KEYS[table], metric, *keys} - {"run_id", "num_rows"}
@@ -178,7 +191,7 @@ class SweepStore:
             for name, run in self._runs.items()
         ]
         if not rows:
-            self._connection.execute("create table runs (run_id varchar, state varchar)")
+            self._connection.execute("create temp table runs (run_id varchar, state varchar)")
             return
         names = dict.fromkeys(name for row in rows for name in row)
         types = {name: type_of_values(row.get(name) for row in rows) for name in names}
@@ -187,7 +200,7 @@ class SweepStore:
             file.writelines(json.dumps(row) + "\n" for row in rows)
             file.flush()
             query = f"select * exclude (filename) {read_json_query([file.name], types)}"
-            self._connection.execute(f"create table runs as {query}")
+            self._connection.execute(f"create temp table runs as {query}")
 
     def _make_lines(self, view: str) -> None:
         files = [run.table(LINES[view]) for run in self._runs.values()]
@@ -199,7 +212,7 @@ class SweepStore:
         columns |= FACTS.get(view, {})
         self._lines[view] = paths, {**columns, **KEYS[view]}
         names = [*KEYS[view], *(name for name in columns if name not in KEYS[view])]
-        self._connection.execute(f"create view {view} as {self._lines_query(view, names)}")
+        self._connection.execute(f"create temp view {view} as {self._lines_query(view, names)}")
 
     def _lines_query(self, view: str, names: Iterable[str]) -> str:
         """Some columns of a table; each one that is left out saves time."""
@@ -254,12 +267,20 @@ class SweepStore:
         if not parts:
             self._make_empty("positions")
             return
-        self._connection.execute(f"create view positions as {' union all by name '.join(parts)}")
+        self._connection.execute(
+            f"create temp view positions as {' union all by name '.join(parts)}"
+        )
 
     def _make_empty(self, view: str) -> None:
         types = {"run_id": "VARCHAR", **KEYS[view], **FACTS.get(view, {})}
         columns = ", ".join(f"{quoted_name(name)} {kind}" for name, kind in types.items())
-        self._connection.execute(f"create table {view} ({columns})")
+        self._connection.execute(f"create temp table {view} ({columns})")
+
+
+def _require_columns(names: Iterable[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise UserError(f"no column {name!r}; there are: {', '.join(sorted(set(known)))}")
 
 
 def _described(status: RunStatus) -> dict[str, Any]:

@@ -34,6 +34,13 @@ KEYS = {
     | {"num_samples": "SMALLINT", "context_length": "SMALLINT"},
 }
 """Columns that a table has even before a run has written a row."""
+APART = {
+    "calibration": ("bin",),
+    "context_length_sweep": ("context_length",),
+    "context_noise_sweep": ("context_noise",),
+    "positions": ("context_length",),
+}
+"""What tells rows of one run apart, besides step, split and posterior."""
 _FACTS = {"prior_precision": "DOUBLE", "log_evidence": "DOUBLE", "num_fit_answers": "BIGINT"}
 _FACTS |= {"prior_precision_is_at_bound": "BOOLEAN"}
 FACTS = {"metrics": _FACTS, "evaluation": _FACTS}
@@ -72,7 +79,7 @@ def points_query(
         newest = f"select run_id, max(step) from {table} where {where} group by run_id"
         filters = [*filters, f"(run_id, step) in ({newest})"]
     value = f"{quoted_name(metric)}::double"
-    order = "coalesce(num_samples, 0)"
+    order = "coalesce(num_samples, 0)" if "num_samples" in KEYS[table] else "0"
     order = f"step::bigint * {_MAX_SAMPLES} + {order}" if is_last else order
     names = ", ".join(map(quoted_name, groups))
     return f"""
