@@ -52,21 +52,9 @@ def help_text() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(help_text())
-        return 0
-    if arguments[0] == "--version":
-        print(f"epigrok {__version__}")
-        return 0
-    return _run(arguments[0], arguments[1:])
-
-
-def _run(name: str, rest: list[str]) -> int:
-    """Run a command, turning what is nobody's bug into one sentence and an exit code."""
+    # What is nobody's bug becomes one sentence and an exit code.
     try:
-        if name not in COMMANDS:
-            raise UserError(f"no command named {name!r}; there are: {', '.join(COMMANDS)}")
-        exit_code: int = import_module(f"epigrok.commands.{name}").main(rest)
+        return _run(arguments)
     except UserError as error:
         print(f"epigrok: error: {error}", file=sys.stderr)
         return EXIT_USER_ERROR
@@ -80,4 +68,17 @@ def _run(name: str, rest: list[str]) -> int:
         # A full disk, a vanished mount. What was written before is whole.
         print(f"epigrok: {error}", file=sys.stderr)
         return EXIT_FAILED
+
+
+def _run(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(help_text(), flush=True)
+        return 0
+    if arguments[0] == "--version":
+        print(f"epigrok {__version__}", flush=True)
+        return 0
+    name, *rest = arguments
+    if name not in COMMANDS:
+        raise UserError(f"no command named {name!r}; there are: {', '.join(COMMANDS)}")
+    exit_code: int = import_module(f"epigrok.commands.{name}").main(rest)
     return exit_code

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,14 @@ def ray() -> None:
     pytest.importorskip("ray", reason="Ray tests did not run: ray is not installed")
 
 
-def wait_for_checkpoints(directory: Path) -> None:
-    deadline = time.monotonic() + 120
-    while not list(directory.glob("*/checkpoints/step-*")):
+def is_worked_on(directory: Path) -> bool:
+    runs = run_directories(directory) if directory.exists() else []
+    return any(is_held(run.path) and run.checkpoints.exists() for run in runs)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.1)
 
@@ -38,15 +44,13 @@ def test_a_stopped_and_killed_sweep_on_ray_goes_on(undisturbed: Path, tmp_path: 
     directory = tmp_path / "out"
     for number in (signal.SIGINT, signal.SIGKILL):
         driver = start_sweep(directory, *ON_RAY)
-        wait_for_checkpoints(directory)
+        wait_until(lambda: is_worked_on(directory))
         driver.send_signal(number)
         output, _ = driver.communicate()
         assert driver.returncode == (130 if number == signal.SIGINT else -number)
         assert "Traceback" not in output
-    deadline = time.monotonic() + 60
-    while any(is_held(run.path) for run in run_directories(directory)):
-        assert time.monotonic() < deadline, "workers outlive a killed driver"
-        time.sleep(0.1)
+    # Workers do not outlive a killed driver.
+    wait_until(lambda: not is_worked_on(directory))
     run_sweep(directory, *ON_RAY)
     assert_same_results(directory, undisturbed)
 

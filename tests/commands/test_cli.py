@@ -53,6 +53,9 @@ def test_presets_lists_each_on_a_line_with_its_name_apart(
         (["train", "classic", "--device", "tpu"], "tpu"),
         (["train", "classic", "--stop-at-step", "-1"], "stop_at_step must not be negative, got -1"),
         (["evaluate", "zoo:icl-tiny", "--posteriors", "point", "point"], "twice in point, point"),
+        (["status", ".", "--every", "-1"], "every must be positive, got -1"),
+        (["sweep", "smoke", "--lease-seconds", "0"], "lease_seconds must be positive, got 0"),
+        (["bench", "classic", "--json", "/proc/none/x.json"], "cannot write to /proc/none"),
     ],
 )
 def test_mistakes_end_in_exit_code_2_and_a_sentence(

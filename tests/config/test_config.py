@@ -119,6 +119,7 @@ def test_departures_from_a_recipe_are_named() -> None:
         ),
         (lambda: from_json({**to_json(preset("classic")), "colour": 1}), "colour"),
         (lambda: from_json({"preset": "x"}), "missing"),
+        (lambda: from_json({**to_json(preset("classic")), "num_steps": "40"}), "cannot be '40'"),
     ],
 )
 def test_mistakes_are_refused_with_the_offending_value(make: object, message: str) -> None:

@@ -76,13 +76,14 @@ def test_killing_driver_and_workers_at_random_moments_changes_nothing(
     arguments = (*TWO, "--checkpoint-seconds", "0.1")
     for number in range(4):
         driver = start_sweep(directory, *arguments)
+        # On a fast machine the sweep may be over by now, but not in the first round.
+        wait_until(lambda driver=driver: list(holders(directory)) or driver.poll() is not None)
         if number % 2:
-            wait_until(lambda: list(holders(directory)))
             time.sleep(moments.uniform(0.0, 1.0))
             for worker in moments.sample(found := list(holders(directory)), len(found))[:1]:
                 with suppress(ProcessLookupError):
                     os.kill(worker, signal.SIGKILL)
-        time.sleep(moments.uniform(1.0, 5.0))
+        time.sleep(moments.uniform(0.5, 2.0))
         driver.kill()
         driver.communicate()
     run_sweep(directory, *arguments)
@@ -119,7 +120,7 @@ def test_a_run_that_fails_stops_no_other_and_is_listed_with_reason_and_log(tmp_p
 def test_ctrl_c_lets_workers_save_and_a_second_call_goes_on(tmp_path: Path) -> None:
     file, directory = long_sweep(tmp_path), tmp_path / "out"
     driver = start_sweep(directory, *TWO, sweep=file)
-    wait_until(lambda: len(list(directory.glob("*/checkpoints/step-*"))) == 2)
+    wait_until(lambda: len(list(directory.glob("*/checkpoints/step-0"))) == 2)
     driver.send_signal(signal.SIGINT)
     output, _ = driver.communicate()
     assert driver.returncode == 130
@@ -133,7 +134,7 @@ def test_ctrl_c_lets_workers_save_and_a_second_call_goes_on(tmp_path: Path) -> N
 def test_workers_save_and_leave_when_their_driver_is_killed(tmp_path: Path) -> None:
     file, directory = long_sweep(tmp_path), tmp_path / "out"
     driver = start_sweep(directory, *TWO, sweep=file)
-    wait_until(lambda: len(list(directory.glob("*/checkpoints/step-*"))) == 2)
+    wait_until(lambda: len(list(directory.glob("*/checkpoints/step-0"))) == 2)
     driver.kill()
     driver.communicate()
     wait_until(lambda: not list(holders(directory)))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -43,6 +44,9 @@ def test_a_run_that_dies_ends_the_measurement() -> None:
         measure_packed(comparable(preset("classic")), torch.device("cuda"), 2, {})
 
 
+@pytest.mark.skipif(
+    shutil.which(os.environ.get("CXX", "c++")) is None, reason="torch.compile needs a C++ compiler"
+)
 def test_the_command_prints_and_writes_what_it_measured(tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
     arguments = ["classic-ivon", "--steps", "1", "--device", "cpu", "--json", str(file)]

@@ -27,7 +27,6 @@ def test_every_metric_of_every_split_and_posterior_is_a_curve(tmp_path: Path) ->
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_event_files_hold_the_curves_once(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     run = written_run(tmp_path / "sweep")

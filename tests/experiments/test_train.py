@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from epigrok.config import AdamWConfig, EvaluationConfig, RunConfig, ScheduleCon
 from epigrok.errors import UserError
 from epigrok.experiments import DivergedError, Run, TrainOptions, training
 from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
+from epigrok.experiments.lease import read_holder
 from epigrok.experiments.run_files import RunDirectory
 from epigrok.files import read_json_lines
 
@@ -211,8 +213,14 @@ SMALL_FLAGS = (SMALL + "--evaluation.num-rows 48 --checkpoint-seconds 0.2").spli
 
 
 def wait_for_steps(run_dir: Path, process: subprocess.Popen[bytes]) -> None:
-    """Until the process has written something of its own."""
-    while process.poll() is None and not list(run_dir.glob("checkpoints/step-*")):
+    """Until the process has opened the run and there is something to resume."""
+
+    def has_begun() -> bool:
+        holder = read_holder(run_dir)
+        is_there = list(run_dir.glob("checkpoints/step-*"))
+        return holder is not None and holder.pid == process.pid and bool(is_there)
+
+    while process.poll() is None and not has_begun():
         time.sleep(0.02)
 
 
@@ -232,7 +240,7 @@ def kill_and_resume_until_done(
 
 def test_killing_a_run_at_random_moments_changes_nothing(tmp_path: Path) -> None:
     finish(tmp_path / "undisturbed", *SMALL_FLAGS)
-    killed = kill_and_resume_until_done(tmp_path / "killed", SMALL_FLAGS, num_kills=3, spread=3.0)
+    killed = kill_and_resume_until_done(tmp_path / "killed", SMALL_FLAGS, num_kills=3, spread=1.5)
     assert len(json.loads((killed.path / "provenance.json").read_text())["processes"]) >= 2
     assert_same_results(killed, epigrok.open_run(tmp_path / "undisturbed"))
 
@@ -260,6 +268,23 @@ def test_ctrl_c_saves_and_says_how_to_resume(number: signal.Signals, tmp_path: P
     assert f"stopped at step {step}, saved" in text
     assert f"epigrok train icl-tiny --out '{run_dir}' --evaluation.num-rows 48" in text
     assert step in epigrok.open_run(run_dir).checkpoints
+
+
+def test_ensembles_are_told_apart_by_their_members(finished: Run, tmp_path: Path) -> None:
+    names = ("second", "third")
+    others = [
+        epigrok.train(tiny(run_seed=seed), tmp_path / name, TrainOptions(stop_at_step=1))
+        for seed, name in enumerate(names, start=1)
+    ]
+    options = EvaluateOptions(posteriors=("point",), num_rows=16)
+    for other in [*others, others[0]]:
+        evaluate_run(finished, options, ensemble_with=(other,))
+    rows = read_json_lines(finished.path / "evaluation.jsonl")
+    members = [row["members"] for row in rows if row["posterior"] == "ensemble"]
+    pairs = [" ".join(sorted([finished.path.name, name])) for name in names]
+    assert Counter(members) == dict.fromkeys(pairs, len(finished.config.task.splits))
+    with pytest.raises(UserError, match="named twice"):
+        evaluate_run(finished, options, ensemble_with=(finished,))
 
 
 def test_training_can_end_with_the_sweeps_over_contexts(tmp_path: Path) -> None:

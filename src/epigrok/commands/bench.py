@@ -1,6 +1,5 @@
 """`epigrok bench`: how fast this machine trains, against plain PyTorch, in one process."""
 
-import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
@@ -27,7 +26,7 @@ from epigrok.experiments.speed import (
     measure_packed,
     measure_training,
 )
-from epigrok.files import write_file
+from epigrok.files import make_writable_directory, write_json
 
 EVALUATION_EVERY = 500
 OURS, IVON = "epigrok", "epigrok, IVON"
@@ -58,6 +57,8 @@ class BenchArguments:
 def main(arguments: Sequence[str]) -> int:
     """Measure, printing each result as soon as it is there."""
     parsed = parse(BenchArguments, "bench", arguments)
+    if parsed.json is not None:
+        make_writable_directory(parsed.json.absolute().parent)
     device = choose_device(parsed.device)
     is_gpu = device.type == "cuda"
     name = parsed.preset if parsed.preset != "auto" else ("icl-paper" if is_gpu else "icl-tiny")
@@ -98,8 +99,8 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{milliseconds:9.3f} ms  {kernel[:100]}")
     if parsed.packed:
         results["packed"] = _measure_packing(config, device, parsed.packed)
-    if parsed.json:
-        write_file(parsed.json, (json.dumps(results, indent=2) + "\n").encode())
+    if parsed.json is not None:
+        write_json(parsed.json, results)
         print(f"written to {parsed.json}")
     return 0
 

@@ -10,6 +10,8 @@ import tyro
 from epigrok.commands.arguments import parse
 from epigrok.errors import UserError
 from epigrok.experiments import open_sweep
+from epigrok.experiments.zoo import located
+from epigrok.files import make_writable_directory
 
 ALL = "all"
 
@@ -25,7 +27,7 @@ class FigureArguments:
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
     """Of the figure; `all` for every one that can be drawn."""
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
-    """Of a sweep, or of a single run."""
+    """Of a sweep, or of a single run; `zoo:NAME` for one that comes with the package."""
     out: Path | None = None
     """Folder the files go to; DIR/figures if not given."""
     seeds_apart: bool = False
@@ -39,8 +41,10 @@ def main(arguments: Sequence[str]) -> int:
     from epigrok.figures.catalogue import draw_all, draw_figure
     from epigrok.figures.output import write_drawn
 
-    store = open_sweep(parsed.directory, seeds_apart=parsed.seeds_apart)
-    out = parsed.directory / "figures" if parsed.out is None else parsed.out
+    directory = located(parsed.directory)
+    store = open_sweep(directory, seeds_apart=parsed.seeds_apart)
+    out = directory / "figures" if parsed.out is None else parsed.out
+    make_writable_directory(out)
     if parsed.name == ALL:
         drawn, missing = draw_all(store)
     else:

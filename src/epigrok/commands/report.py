@@ -8,6 +8,7 @@ from typing import Annotated
 import tyro
 
 from epigrok.commands.arguments import parse
+from epigrok.experiments.zoo import located
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +19,7 @@ class ReportArguments:
     """
 
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
-    """Of a sweep, or of a single run."""
+    """Of a sweep, or of a single run; `zoo:NAME` for one that comes with the package."""
     out: Path | None = None
     """Folder for the page and its files; DIR/report if not given."""
     seeds_apart: bool = False
@@ -31,5 +32,5 @@ def main(arguments: Sequence[str]) -> int:
     # Here and not above: `epigrok report --help` needs no matplotlib.
     from epigrok.report import write_report
 
-    print(write_report(parsed.directory, parsed.out, parsed.seeds_apart))
+    print(write_report(located(parsed.directory), parsed.out, parsed.seeds_apart))
     return 0

@@ -19,7 +19,7 @@ from epigrok.errors import UserError
 from epigrok.evaluation import AccuracyBounds, Reading, Separation, readings, separations
 from epigrok.evaluation.separation import OUTCOMES
 from epigrok.experiments.run_files import RunDirectory, run_directories
-from epigrok.files import read_json_lines, write_file
+from epigrok.files import make_writable_directory, read_json_lines, write_file
 
 _HEADS = {
     "peak": "uncertainty at its peak",
@@ -62,6 +62,8 @@ class _RunReadings:
 def main(arguments: Sequence[str]) -> int:
     """Print the table, and write the one behind it if asked to."""
     parsed = parse(SeparationArguments, "separation", arguments)
+    if parsed.csv is not None:
+        make_writable_directory(parsed.csv.absolute().parent)
     directories = run_directories(parsed.directory)
     runs = [run for path in directories if (run := _read(path, parsed.split)) is not None]
     if not runs:
@@ -76,8 +78,9 @@ def main(arguments: Sequence[str]) -> int:
     if len(groups) > 1:
         # Whether one threshold would do for all: nobody knows the right one for a new kind of run.
         groups["all of them"] = [reading for run in runs for reading in run.readings]
-    # A fixed width, so that a narrow terminal wraps lines instead of cutting numbers.
-    console = Console(width=_WIDTH, no_color=True)
+    # A fixed width, so that a narrow terminal wraps lines instead of cutting numbers; and no markup
+    # from names that stand in files.
+    console = Console(width=_WIDTH, no_color=True, markup=False)
     console.print(_counts(runs, parsed.bounds))
     console.print(_table(separations(groups, parsed.bounds)))
     unused = len(directories) - len(runs)

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from epigrok.commands.arguments import parse
+from epigrok.config.checks import require_positive
 from epigrok.experiments.status import (
     STATES,
     UNSEEN_SPLITS,
@@ -45,6 +46,9 @@ class StatusArguments:
     """Keep looking until every run is done; Ctrl-C ends it and disturbs no run."""
     every: float = 2.0
     """Seconds between looks."""
+
+    def __post_init__(self) -> None:
+        require_positive(every=self.every)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,14 +1,12 @@
 """Changing fields of a configuration by their dotted names: `{"optim.lr": 1e-3}`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import is_dataclass
-from math import isfinite
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 from epigrok.config.checks import require
 from epigrok.config.run import RunConfig
-from epigrok.config.serialisation import from_json, to_json
+from epigrok.config.serialisation import accepts, from_json, to_json
 
 
 def with_fields(config: RunConfig, changes: Mapping[str, Any]) -> RunConfig:
@@ -41,23 +39,4 @@ def _require_field(config: RunConfig, name: str, value: Any) -> None:
         f"{name!r} is a section; name one of its fields, as in '{name}."
         f"{next(iter(get_type_hints(type(getattr(owner, field)))), '')}'",
     )
-    require(_accepts(hints[field], value), f"{name} cannot be {value!r}")
-
-
-def _accepts(kind: Any, value: Any) -> bool:
-    """Whether a value read from JSON fits a field of type `kind`."""
-    origin, options = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        return any(_accepts(option, value) for option in options)
-    if origin is Literal:
-        return any(type(value) is type(option) and value == option for option in options)
-    if origin is tuple:
-        return isinstance(value, list | tuple) and _accepts_all(options, value)
-    if kind is float:
-        return type(value) in (int, float) and isfinite(value)
-    return type(value) is kind
-
-
-def _accepts_all(kinds: tuple[Any, ...], values: Sequence[Any]) -> bool:
-    kinds = (kinds[0],) * len(values) if kinds[-1] is Ellipsis else kinds
-    return len(kinds) == len(values) and all(map(_accepts, kinds, values))
+    require(accepts(hints[field], value), f"{name} cannot be {value!r}")

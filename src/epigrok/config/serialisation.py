@@ -5,9 +5,11 @@ A section that can be one of several kinds carries its class name under `kind`.
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import MISSING, fields, is_dataclass
+from math import isfinite
 from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from epigrok.config.checks import require
 from epigrok.config.run import RunConfig
@@ -89,4 +91,24 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
                 if name in value
             }
         )
+    require(accepts(kind, value), f"{where} cannot be {value!r}")
     return tuple(value) if get_origin(kind) is tuple else value
+
+
+def accepts(kind: Any, value: Any) -> bool:
+    """Whether a value read from JSON fits a field of type `kind`."""
+    origin, options = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(accepts(option, value) for option in options)
+    if origin is Literal:
+        return any(type(value) is type(option) and value == option for option in options)
+    if origin is tuple:
+        return isinstance(value, list | tuple) and _accepts_all(options, value)
+    if kind is float:
+        return type(value) in (int, float) and isfinite(value)
+    return type(value) is kind
+
+
+def _accepts_all(kinds: tuple[Any, ...], values: Sequence[Any]) -> bool:
+    kinds = (kinds[0],) * len(values) if kinds[-1] is Ellipsis else kinds
+    return len(kinds) == len(values) and all(map(accepts, kinds, values))

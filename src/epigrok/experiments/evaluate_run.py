@@ -88,14 +88,18 @@ def evaluate_run(
                     return []
                 context = {name: getattr(row, name) for name in ("context_length", "context_noise")}
                 rows.append({**row_identity(step, row), **context, **row.metrics})
+    for row in rows:
+        if row["posterior"] == Ensemble.name:
+            row["members"] = " ".join(sorted(r.path.resolve().name for r in (run, *ensemble_with)))
     replaced = {_evaluation(row) for row in rows}
     table = run.directory.table(sweep or "evaluation")
     keep_json_lines(table, lambda row: _evaluation(row) not in replaced, added=rows)
     return rows
 
 
-def _evaluation(row: dict[str, Any]) -> tuple[int, str, int]:
-    return row["step"], row["posterior"], row["num_samples"]
+def _evaluation(row: dict[str, Any]) -> tuple[int, str, int, str]:
+    """What is evaluated: rows of the same replace earlier ones."""
+    return row["step"], row["posterior"], row["num_samples"], row.get("members", "")
 
 
 def _posteriors(
@@ -108,6 +112,8 @@ def _posteriors(
 
 
 def _ensemble(run: Run, model: Network, others: tuple[Run, ...]) -> Ensemble:
+    if len({member.path.resolve() for member in (run, *others)}) <= len(others):
+        raise UserError("a run is named twice: an ensemble needs different ones")
     for other in others:
         same_world = asdict(other.config.task) == asdict(run.config.task)
         if not same_world or other.config.task_seed != run.config.task_seed:

@@ -23,6 +23,7 @@ from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
+from epigrok.config.checks import require_positive
 from epigrok.errors import UserError
 
 LEASE = "lease.json"
@@ -124,6 +125,7 @@ def hold_lease(run_path: Path, seconds: float = SECONDS) -> Iterator[Lease]:
 
 def acquire(run_path: Path, seconds: float = SECONDS) -> Lease:
     """Take the lease on a run, also from a dead holder."""
+    require_positive(lease_seconds=seconds)
     path, token = run_path / LEASE, uuid4().hex
     candidate = run_path / f"{LEASE}.{token}"
     job, restarts = _job()

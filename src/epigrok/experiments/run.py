@@ -9,6 +9,7 @@ import torch
 from epigrok.config import RunConfig
 from epigrok.errors import UserError
 from epigrok.experiments.run_files import RunDirectory
+from epigrok.experiments.zoo import located
 from epigrok.files import read_json_lines
 from epigrok.model import Network, build_model
 from epigrok.tasks import TaskFamily, build_family
@@ -73,11 +74,6 @@ class Run:
 
 def open_run(run_dir: Path | str) -> Run:
     """The run in `run_dir`, running or done; `zoo:NAME` is one that comes with the package."""
-    # Only here, because the zoo is made of runs.
-    from epigrok.experiments.zoo import PREFIX, unpacked
-
-    if isinstance(run_dir, str) and run_dir.startswith(PREFIX):
-        run_dir = unpacked(run_dir.removeprefix(PREFIX))
-    directory = RunDirectory(Path(run_dir))
+    directory = RunDirectory(located(run_dir))
     directory.config()
     return Run(directory)

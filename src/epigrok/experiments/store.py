@@ -36,6 +36,7 @@ from epigrok.experiments.store_queries import (
     points_query,
     read_json_query,
 )
+from epigrok.experiments.zoo import located
 from epigrok.files import make_writable_directory, write_by
 
 VIEWS = ("runs", *LINES, "positions")
@@ -53,11 +54,11 @@ def open_sweep(
     """The results of a sweep's directory, or of one run's, ready to be asked.
 
     Args:
-        directory: Of a sweep or of a single run.
+        directory: Of a sweep or of a single run; `zoo:NAME` is one that comes with the package.
         done_only: Leave out runs that are not finished.
         seeds_apart: Figures show every run by itself, instead of medians over seeds.
     """
-    path = Path(directory).resolve()
+    path = located(directory).resolve()
     runs = run_directories(path)
     if not runs:
         raise UserError(f"there are no runs in {path}")

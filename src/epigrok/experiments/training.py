@@ -65,6 +65,7 @@ class TrainOptions:
     """Silence after which another machine may take the run over."""
 
     def __post_init__(self) -> None:
+        require_non_negative(checkpoint_seconds=self.checkpoint_seconds)
         require_non_negative(stop_at_step=self.stop_at_step or 0)
 
 
@@ -279,8 +280,7 @@ class _Session:
         self._last_status = time.monotonic()
         self._run.write_status(**self._status(state, record))
         if record is not None:
-            speed = self._steps_per_second()
-            self._reporter.progress(record.step, record.loss.item(), speed)
+            self._reporter.progress(record.step, record.loss.item(), self._steps_per_second())
 
     def _status(self, state: str, record: StepRecord | None) -> dict[str, object]:
         return {

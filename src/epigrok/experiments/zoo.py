@@ -8,16 +8,14 @@ user's, where evaluations can be kept like those of any run.
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import torch
-from safetensors.torch import load_file, save_file
+from typing import TYPE_CHECKING, Any
 
 from epigrok.errors import UserError
-from epigrok.experiments.run import Run
 from epigrok.experiments.run_files import CONFIG, PARQUET
 from epigrok.files import write_json
-from epigrok.training.checkpoints import checkpoint_path
+
+if TYPE_CHECKING:
+    from epigrok.experiments.run import Run
 
 PREFIX = "zoo:"
 CARD = "README.md"
@@ -39,6 +37,12 @@ def zoo_card(name: str) -> str:
     return (_shipped(name) / CARD).read_text()
 
 
+def located(directory: Path | str) -> Path:
+    """Where the runs of `directory` lie; `zoo:NAME` is unpacked first."""
+    name = str(directory)
+    return unpacked(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else Path(directory)
+
+
 def unpacked(name: str, where: Path = UNPACKED) -> Path:
     """A copy of an entry below `where`, made now or before."""
     source = _shipped(name)
@@ -52,8 +56,14 @@ def unpacked(name: str, where: Path = UNPACKED) -> Path:
     return copy
 
 
-def pack(run: Run, destination: Path, card: str, steps: Sequence[int] | None = None) -> None:
+def pack(run: "Run", destination: Path, card: str, steps: Sequence[int] | None = None) -> None:
     """Make a zoo entry of a finished run, with the weights of `steps` or of all that it kept."""
+    # Here and not above: looking into an entry's tables needs no torch.
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    from epigrok.training.checkpoints import checkpoint_path
+
     if not run.is_done:
         raise UserError(f"{run.path} is not finished")
     destination.mkdir(parents=True)

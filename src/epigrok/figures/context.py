@@ -142,7 +142,7 @@ def _draw_panel(
     rows = []
     for split in setting.splits[1:]:
         posterior, floor = setting.posteriors[0], floor_of(split)
-        looks = {posterior: split_look(split, len(setting.splits))}
+        looks = {posterior: split_look(split, setting.num_examples)}
         if metric != "epistemic":
             colour = {"color": SPLIT_LOOKS[split]["color"]}
             looks[floor] = {**colour, **_FLOOR}

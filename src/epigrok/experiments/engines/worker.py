@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from epigrok.config.checks import require_non_negative, require_positive
 from epigrok.experiments.lease import SECONDS
 from epigrok.experiments.run_files import RunDirectory
 
@@ -25,6 +26,10 @@ class WorkerOptions:
     """Time between checkpoints, the most that a kill can cost."""
     lease_seconds: float = SECONDS
     """Silence after which another machine may take a run over."""
+
+    def __post_init__(self) -> None:
+        require_non_negative(checkpoint_seconds=self.checkpoint_seconds)
+        require_positive(lease_seconds=self.lease_seconds)
 
 
 def start_worker(
