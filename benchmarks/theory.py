@@ -45,7 +45,7 @@ def write_summary() -> None:
     model = summary_model()
     table, caption = summary_table(model, 20), summary_caption(model, 20)
     with tempfile.TemporaryDirectory() as folder:
-        write_figure(summary_figure(table, caption), Path(folder), "summary", table, caption)
+        write_figure(summary_figure(table), Path(folder), "summary", table, caption)
 
 
 def time_flow(n: int = 2500, d: int = 2000) -> None:

@@ -79,6 +79,11 @@ def test_a_line_cut_short_is_left_out_and_the_others_stay_byte_for_byte(tmp_path
     with path.open("a") as file:
         file.write('{"step": 3, "x"')
     assert [row["step"] for row in read_json_lines(path)] == [1, 2]
+    for damage in (b"{garbage\n", b"3\n", b"\xff\xfe\n"):
+        damaged = tmp_path / "damaged.jsonl"
+        damaged.write_bytes(whole.encode() + damage)
+        with pytest.raises(UserError, match=r"damaged.jsonl is damaged: its line 3 is no JSON"):
+            read_json_lines(damaged)
     keep_json_lines(path, lambda row: row["step"] <= 5)
     assert path.read_text() == whole
     keep_json_lines(path, lambda row: row["step"] <= 1)

@@ -1,11 +1,16 @@
 """What the README promises exists."""
 
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from epigrok.cli import COMMANDS
+import pytest
+
+from epigrok.cli import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 README = (ROOT / "README.md").read_text()
 
 
@@ -13,6 +18,33 @@ def test_every_command_in_the_readme_exists() -> None:
     named = set(re.findall(r"^    epigrok (\w+)", README, flags=re.MULTILINE))
     assert named
     assert named <= COMMANDS.keys()
+
+
+def commands_of(page: Path) -> Iterator[tuple[str, ...]]:
+    """Commands of a page, in code spans and blocks, as words without comments."""
+    text = page.read_text().replace("\\\n", " ")
+    for span in re.findall(r"(?<!`)`(epigrok [^`]+)`", text) + re.findall(
+        r"^(?: {4})?(epigrok .+)$", text, flags=re.MULTILINE
+    ):
+        yield tuple(span.partition(" #")[0].split()[1:])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_flag_that_a_page_names_exists(
+    page: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command, *words in commands_of(page):
+        flags = [word.partition("=")[0] for word in words if word.startswith("--")]
+        if command not in COMMANDS or set(flags) <= {"--help"}:
+            continue
+        # The first word of some commands decides what others there are.
+        decides = command == "train" or words[0] == "delay"
+        first = ["icl-paper" if word == "PRESET" else word for word in words[:decides]]
+        with suppress(SystemExit):
+            main([command, *first, "--help"])
+        text = capsys.readouterr().out
+        for flag in flags:
+            assert re.search(rf"{re.escape(flag)}\b", text), f"epigrok {command} has no {flag}"
 
 
 def test_every_link_in_the_readme_leads_somewhere() -> None:

@@ -79,9 +79,7 @@ def append_json_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a JSON-lines file; a last line cut short by a kill is left out."""
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if _whole(line)]
+    return [row for _, row in _whole_lines(path)]
 
 
 def keep_json_lines(
@@ -92,10 +90,9 @@ def keep_json_lines(
     Rows that stay are left as they were, byte for byte.
     """
     with one_at_a_time(path.parent):
-        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-        kept = [line for line in lines if _whole(line) and is_kept(json.loads(line))]
+        kept = [line for line, row in _whole_lines(path) if is_kept(row)]
         new = [_line(row) for row in added]
-        if lines or new:
+        if path.exists() or new:
             write_file(path, "".join(kept + new))
 
 
@@ -129,8 +126,21 @@ def _line(row: dict[str, Any]) -> str:
     return json.dumps(row, allow_nan=False) + "\n"
 
 
-def _whole(line: str) -> bool:
-    return line.endswith("\n")
+def _whole_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Lines and their objects; the last one is left out if a kill cut it short."""
+    if not path.exists():
+        return
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
+        if not line.endswith(b"\n"):
+            continue
+        try:
+            text = line.decode()
+            row = json.loads(text)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise UserError(f"{path} is damaged: its line {number} is no JSON object")
+        yield text, row
 
 
 def _flush_to_disk(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 
 import pytest
 
@@ -22,6 +23,7 @@ from epigrok.config import (
     run_id,
     to_json,
 )
+from epigrok.config.overrides import with_fields
 from epigrok.errors import UserError
 
 replace = dataclasses.replace
@@ -119,6 +121,21 @@ def test_departures_from_a_recipe_are_named() -> None:
         ),
         (lambda: from_json({**to_json(preset("classic")), "colour": 1}), "colour"),
         (lambda: from_json({"preset": "x"}), "missing"),
+        (lambda: run_id(with_fields(preset("classic"), {"run_seed": 2**63})), "64-bit integer"),
+        (lambda: EvaluationConfig(posteriors=("point:",)), "no value after the colon"),
+        (
+            lambda: with_fields(
+                preset("icl-tiny"),
+                {"task.num_examples": 1, "evaluation.final_sweeps": ["context-noise"]},
+            ),
+            "no context to vary",
+        ),
+        (
+            lambda: to_json(
+                dataclasses.replace(preset("classic"), optim=AdamWConfig(clip_norm=math.inf))
+            ),
+            "optim.clip_norm must be a finite number, got inf",
+        ),
         (lambda: from_json({**to_json(preset("classic")), "num_steps": "40"}), "cannot be '40'"),
     ],
 )
@@ -136,3 +153,12 @@ def test_configs_cannot_be_assigned_to() -> None:
     config: RunConfig = preset("classic")
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.run_seed = 1  # type: ignore[misc]
+
+
+def test_a_whole_number_is_the_same_run_as_its_fraction() -> None:
+    whole, fraction = ({"optim.weight_decay": value} for value in (1, 1.0))
+    runs = [run_id(with_fields(preset("classic"), changes)) for changes in (whole, fraction)]
+    assert runs[0] == runs[1]
+    assert run_id(dataclasses.replace(preset("classic"), optim=AdamWConfig(lr=1))) == run_id(
+        dataclasses.replace(preset("classic"), optim=AdamWConfig(lr=1.0))
+    )

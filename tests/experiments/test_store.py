@@ -93,6 +93,15 @@ def test_median_and_band_over_seeds(store: SweepStore) -> None:
     lower, median, upper = np.quantile(values, [0.025, 0.5, 0.975])
     assert found.fetchall()[0] == pytest.approx(("classic", 1e-3, median, lower, upper, 4))
     assert len(found.fetchall()) == 4
+    one_step = [
+        store.median_and_band("accuracy", by="preset", split="id_val", posterior="point", step=step)
+        for step in (10, np.int64(10))
+    ]
+    assert one_step[0].fetchall() == one_step[1].fetchall()
+    for wrong in ("10", "first"):
+        with pytest.raises(UserError, match="step must be a whole number"):
+            store.median_and_band("accuracy", step=wrong)
+    assert store.median_and_band("accuracy", split="").fetchall() == []
 
 
 def test_splits_and_posteriors_are_never_mixed(store: SweepStore) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +24,7 @@ from epigrok.experiments import DivergedError, Run, TrainOptions, training
 from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
 from epigrok.experiments.lease import read_holder
 from epigrok.experiments.run_files import RunDirectory
+from epigrok.experiments.sweep import Sweep, prepare
 from epigrok.files import read_json_lines
 
 REPEATABLE = ("config.json", "metrics.jsonl", "training.jsonl", "calibration.jsonl")
@@ -184,6 +186,38 @@ def test_a_run_that_diverges_stops_and_keeps_the_last_checkpoint(
     run = epigrok.open_run(tmp_path)
     assert run.directory.status()["state"] == "failed"
     assert all(weights.isfinite().all() for weights in run.model().parameters())
+
+
+def test_a_place_that_holds_other_runs_is_refused(tmp_path: Path) -> None:
+    sweep = Sweep(name="s", methods=("classic",))
+    prepare(tmp_path / "sweep", sweep)
+    with pytest.raises(UserError, match="holds a sweep; choose another directory"):
+        epigrok.train(tiny(), tmp_path / "sweep")
+    epigrok.train(tiny(), tmp_path / "run", TrainOptions(stop_at_step=1))
+    with pytest.raises(UserError, match="holds a single run; choose another directory"):
+        prepare(tmp_path / "run", sweep)
+    (tmp_path / "run" / "config.json").unlink()
+    with pytest.raises(UserError, match="checkpoints of an unknown run"):
+        epigrok.train(tiny(run_seed=7), tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["provenance.json", "checkpoints/step-10/digests.json"])
+def test_damaged_records_are_no_reason_to_stop(name: str, finished: Run, tmp_path: Path) -> None:
+    epigrok.train(tiny(), tmp_path, TrainOptions(stop_at_step=10))
+    (tmp_path / name).write_text("[]")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert_same_results(epigrok.train(tiny(), tmp_path), finished)
+
+
+def test_a_damaged_world_and_predictions_that_are_not_finite_are_told(tmp_path: Path) -> None:
+    run = epigrok.train(tiny(), tmp_path, TrainOptions(stop_at_step=1))
+    wild = EvaluateOptions(posteriors=("weight-noise:1e30",))
+    with pytest.raises(UserError, match=r"posterior 'weight-noise:1e30' are not finite"):
+        evaluate_run(run, wild)
+    (tmp_path / "world.safetensors").write_bytes(b"")
+    with pytest.raises(UserError, match=r"cannot read .*world.safetensors"):
+        epigrok.train(tiny(), tmp_path)
 
 
 def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:

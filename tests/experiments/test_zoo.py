@@ -56,6 +56,12 @@ def test_an_entry_can_be_evaluated_at_once(
     assert "hidden multiplier" in capsys.readouterr().out
 
 
+def test_an_entry_can_be_drawn_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["figure", "trajectory", "zoo:icl-tiny"]) == 0
+    assert (tmp_path / "zoo/icl-tiny/figures/trajectory.pdf").exists()
+
+
 def test_what_was_evaluated_of_an_entry_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

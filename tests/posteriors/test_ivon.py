@@ -201,6 +201,27 @@ def test_its_state_travels_completely(interruption: int) -> None:
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), resumed.parameters()))
 
 
+def test_a_posterior_of_another_model_is_refused() -> None:
+    model = network()
+    optimiser = IVON(model.parameters(), **SETTINGS)
+    with pytest.raises(UserError, match="not of this model"):
+        optimiser.posterior(copy.deepcopy(model))
+
+
+def test_several_samples_need_no_clearing_of_gradients_between_them() -> None:
+    model, cleared = network(), network()
+    optimiser, other = (IVON(m.parameters(), **SETTINGS) for m in (model, cleared))
+    for _ in range(3):
+        with optimiser.sampled_weights():
+            loss_of(model, 0).backward()
+        other.zero_grad()
+        with other.sampled_weights():
+            loss_of(cleared, 0).backward()
+    optimiser.step()
+    other.step()
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), cleared.parameters()))
+
+
 def test_loading_a_state_forgets_samples_taken_since_the_last_step() -> None:
     model, undisturbed = network(), network()
     optimiser, other = (IVON(m.parameters(), **SETTINGS) for m in (model, undisturbed))

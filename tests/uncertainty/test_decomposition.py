@@ -153,3 +153,15 @@ def test_impossible_classes_contribute_nothing() -> None:
     assert parts.aleatoric.item() == pytest.approx(math.log(2) / 2)
     mean = [0.75, 0.25]
     assert parts.total.item() == pytest.approx(-sum(p * math.log(p) for p in mean))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_probabilities_may_be_rounded_to_their_type(dtype: torch.dtype) -> None:
+    probs = torch.randn(4, 10, 29, generator=torch.Generator().manual_seed(0)).softmax(-1)
+    coarse, fine = decompose(probs.to(dtype)), decompose(probs.double())
+    torch.testing.assert_close(coarse.total, fine.total, rtol=0.02, atol=0.0)
+
+
+def test_predictions_without_samples_are_refused() -> None:
+    with pytest.raises(UserError, match="samples first and classes last"):
+        decompose(torch.full((0, 3, 4), 0.25))

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from epigrok.commands.arguments import parse
+from epigrok.errors import UserError
 from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_HELD, EXIT_STOPPED
 from epigrok.experiments.engines.worker import WorkerOptions, stop_without_driver
 from epigrok.experiments.lease import LeaseHeldError, LeaseLostError, is_held
@@ -64,7 +65,10 @@ def _work(run: RunDirectory, parsed: RunArguments) -> int:
         print(f"epigrok: {error}", flush=True)
         return EXIT_HELD if isinstance(error, LeaseLostError) else EXIT_FAILED
     except Exception as error:
-        traceback.print_exc()
+        if isinstance(error, UserError):
+            print(f"epigrok: error: {error}", flush=True)
+        else:
+            traceback.print_exc()
         # Also for what went wrong before the lease was held, such as a GPU that is not there.
         if not is_held(run.path):
             write_failure(run, error)

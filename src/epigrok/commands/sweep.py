@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -50,7 +51,7 @@ class SweepArguments:
     ray: RayOptions = field(default_factory=RayOptions)
 
     def __post_init__(self) -> None:
-        if self.steps_per_second is not None and self.steps_per_second <= 0:
+        if self.steps_per_second is not None and not 0 < self.steps_per_second < inf:
             raise UserError(f"--steps-per-second must be positive, got {self.steps_per_second}")
         if self.retries < 0:
             raise UserError(f"--retries must not be negative, got {self.retries}")

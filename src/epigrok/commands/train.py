@@ -52,14 +52,15 @@ def main(arguments: Sequence[str]) -> int:
     except (DivergedError, LeaseLostError) as error:
         print(f"epigrok: {error}", file=sys.stderr)
         return EXIT_FAILED
-    return _conclude(run, rest)
+    return _conclude(run, rest, options.stop_at_step)
 
 
-def _conclude(run: Run, rest: Sequence[str]) -> int:
+def _conclude(run: Run, rest: Sequence[str], stop_at_step: int | None) -> int:
     step = run.directory.status()["step"]
     if not run.is_done:
         command = shlex.join(["epigrok", "train", run.config.preset, *rest])
-        print(f"stopped at step {step}, saved; to resume, run again: {command}")
+        again = "without --stop-at-step" if step == stop_at_step else "again"
+        print(f"stopped at step {step}, saved; to resume, run {again}: {command}")
         return EXIT_STOPPED
     # The last evaluation is made with several numbers of samples; the largest comes last.
     last = {

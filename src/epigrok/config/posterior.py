@@ -58,7 +58,8 @@ def require_distinct(posteriors: Sequence[str]) -> None:
 
 def parse_posterior(text: str) -> PosteriorName:
     """Read a posterior's name, or say which there are."""
-    kind, _, argument = text.partition(":")
+    kind, colon, argument = text.partition(":")
+    require(bool(argument) or not colon, f"posterior {text!r} has no value after the colon")
     known = ("point", *_LAPLACE, "weight-noise", *_IVON)
     require(kind in known, f"no posterior named {text!r}; there are: {', '.join(known)}")
     if kind in ("point", *_IVON):

@@ -91,6 +91,9 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         require_positive(num_steps=self.num_steps, batch_size=self.batch_size)
+        for name in ("task_seed", "run_seed"):
+            seed = getattr(self, name)
+            require(-(2**63) <= seed < 2**63, f"{name} must be a 64-bit integer, got {seed}")
         require(
             self.num_ladder_checkpoints >= 2,
             f"num_ladder_checkpoints must be at least 2, got {self.num_ladder_checkpoints}",
@@ -117,6 +120,10 @@ class RunConfig:
                 f"posterior {name!r} takes the head's weight decay as prior precision, which is 0 "
                 f"here; name one instead, as in '{name}:1'",
             )
+        require(
+            self.task.num_examples > 1 or not self.evaluation.final_sweeps,
+            "a task whose rows are single examples has no context to vary",
+        )
         if isinstance(self.task, TwoParameterTask):
             require(
                 self.batch_size % self.task.num_train_tasks == 0,
@@ -124,7 +131,6 @@ class RunConfig:
                 f"{self.task.num_train_tasks} training tasks, which take equal shares of it",
             )
         if isinstance(self.task, ClassicTask):
-            require(not self.evaluation.final_sweeps, "the classic family has no context to vary")
             require(
                 self.batch_size <= self.task.num_training_points,
                 f"batch_size {self.batch_size} exceeds the {self.task.num_training_points} "

@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 def to_json(config: RunConfig) -> Json:
     """The complete configuration as plain JSON values."""
-    return {item.name: _encode(getattr(config, item.name)) for item in fields(config)}
+    return {item.name: _encode(getattr(config, item.name), item.name) for item in fields(config)}
 
 
 def from_json(values: Json) -> RunConfig:
@@ -33,7 +33,9 @@ def from_json(values: Json) -> RunConfig:
 
 def run_id(config: RunConfig) -> str:
     """Twelve hexadecimal digits that name what the run computes."""
-    values = {key: value for key, value in to_json(config).items() if key not in _LABELS}
+    # Read back once, so that 1 and 1.0 are the same number.
+    canonical = to_json(from_json(to_json(config)))
+    values = {key: value for key, value in canonical.items() if key not in _LABELS}
     text = json.dumps(values, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
@@ -59,10 +61,15 @@ def flatten(values: Json, prefix: str = "") -> Json:
     return flat
 
 
-def _encode(value: Any) -> Any:
+def _encode(value: Any, where: str) -> Any:
     if is_dataclass(value):
-        inner = {item.name: _encode(getattr(value, item.name)) for item in fields(value)}
+        inner = {
+            item.name: _encode(getattr(value, item.name), f"{where}.{item.name}")
+            for item in fields(value)
+        }
         return {"kind": type(value).__name__, **inner}
+    is_finite = not isinstance(value, float) or isfinite(value)
+    require(is_finite, f"{where} must be a finite number, got {value}")
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -92,6 +99,9 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
             }
         )
     require(accepts(kind, value), f"{where} cannot be {value!r}")
+    kinds = get_args(kind) or (kind,)
+    if type(value) is int and float in kinds and int not in kinds:
+        return float(value)
     return tuple(value) if get_origin(kind) is tuple else value
 
 

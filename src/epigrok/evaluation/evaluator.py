@@ -13,6 +13,7 @@ from torch import Tensor
 
 from epigrok.config import RunConfig
 from epigrok.config.posterior import ORACLES
+from epigrok.errors import UserError
 from epigrok.evaluation.scores import (
     OraclePredictions,
     Scores,
@@ -226,6 +227,11 @@ def score_posterior(
     finally:
         model.train(was_training)
     scores, start = concatenate([stream.scores() for stream in streams]), 0
+    if not scores.values_BT["confidence"].isfinite().all():
+        raise UserError(
+            f"predictions under the posterior {posterior.name!r} are not finite: the weights, or "
+            "the spread around them, have become too large"
+        )
     scores_of_split = {}
     for split, rows in sets.items():
         end = start + len(rows.batch.tokens_BL)

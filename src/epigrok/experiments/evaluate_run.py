@@ -19,7 +19,7 @@ from epigrok.evaluation import (
 from epigrok.experiments.device import DeviceName, choose_device
 from epigrok.experiments.run import Run
 from epigrok.experiments.run_directory import row_identity
-from epigrok.files import keep_json_lines
+from epigrok.files import keep_json_lines, make_writable_directory
 from epigrok.model import Network
 from epigrok.posteriors import Ensemble, Posterior
 from epigrok.training.checkpoints import load_ivon_posterior
@@ -62,8 +62,9 @@ def evaluate_run(
         is_stopped: Asked now and then; once it says yes, nothing is kept and no row returned.
     """
     config, device = run.config, choose_device(options.device)
+    make_writable_directory(run.path)
     if sweep is not None and config.task.num_examples == 1:
-        raise UserError(f"{run.path} has no context to vary: it learnt the classic family")
+        raise UserError(f"{run.path} has no context to vary: its rows are single examples")
     step = run.newest_step() if options.step is None else options.step
     model, family = run.model(step, device), run.family(device)
     num_samples = options.num_samples or config.evaluation.num_final_samples
@@ -83,11 +84,12 @@ def evaluate_run(
             for scored in evaluate(model, posteriors, sets, num_samples, num_sampled_rows):
                 rows.append({**row_identity(step, scored), **scored.summary, **scored.facts})
         else:
-            for row in context_sweep(sweep, config, model, family, posteriors, num_samples):
+            for found in context_sweep(sweep, config, model, family, posteriors, num_samples):
                 if is_stopped():
                     return []
-                context = {name: getattr(row, name) for name in ("context_length", "context_noise")}
-                rows.append({**row_identity(step, row), **context, **row.metrics})
+                axes = ("context_length", "context_noise")
+                context = {name: getattr(found, name) for name in axes}
+                rows.append({**row_identity(step, found), **context, **found.metrics})
     for row in rows:
         if row["posterior"] == Ensemble.name:
             row["members"] = " ".join(sorted(r.path.resolve().name for r in (run, *ensemble_with)))

@@ -217,7 +217,8 @@ def _holder_at(path: Path) -> Holder | None:
         return Holder(**json.loads(content), heartbeat=found.st_mtime)
     except (ValueError, TypeError):
         unreadable = f"unreadable-{found.st_ino}-{found.st_mtime_ns}"
-        return Holder(unreadable, "an unknown host", "", 0, "", "", 0, SECONDS, found.st_mtime)
+        host = f"an unknown host (its {path.name} is damaged and counts for {SECONDS:g} s)"
+        return Holder(unreadable, host, "", 0, "", "", 0, SECONDS, found.st_mtime)
 
 
 def _token_at(path: Path) -> str | None:

@@ -1,6 +1,5 @@
 """Filling a run directory: made once, continued by every process that works on the run."""
 
-import json
 from pathlib import Path
 
 import torch
@@ -12,7 +11,7 @@ from epigrok.evaluation import ContextRow, EvaluationRow
 from epigrok.experiments.position_shards import forget_positions_after
 from epigrok.experiments.positions import write_positions
 from epigrok.experiments.provenance import provenance, this_process
-from epigrok.experiments.run_files import CONFIG, TABLES, RunDirectory
+from epigrok.experiments.run_files import CONFIG, DESCRIPTION, TABLES, RunDirectory
 from epigrok.files import (
     append_json_lines,
     keep_json_lines,
@@ -50,13 +49,16 @@ def open_or_create(path: Path, config: RunConfig, device: torch.device) -> RunDi
     is_known = (path / CONFIG).exists()
     if is_known:
         require_same_config(run, config)
+    elif (path / DESCRIPTION).exists() or any(run.checkpoints.iterdir()):
+        holds = "a sweep" if (path / DESCRIPTION).exists() else "checkpoints of an unknown run"
+        raise UserError(f"{path} holds {holds}; choose another directory")
     world, record = path / "world.safetensors", path / "provenance.json"
     # A world without a configuration is what a killed process left of who knows which run.
     if not (is_known and world.exists()):
         write_file(world, save(sample_world(config.task, config.task_seed)))
     if record.exists():
-        values = json.loads(record.read_text())
-        values["processes"].append(this_process(device))
+        values = run.provenance()
+        values["processes"] = [*values.get("processes", []), this_process(device)]
         write_json(record, values)
     else:
         write_json(record, provenance(device))

@@ -31,6 +31,8 @@ from epigrok.files import write_file, write_json
 
 TABLES = ("metrics", "training", "timings", "calibration")
 CONFIG = "config.json"
+DESCRIPTION = "sweep.json"
+"""Beside the runs of a sweep: what they are runs of."""
 PARQUET = "positions-0.parquet"
 
 
@@ -66,6 +68,8 @@ class RunDirectory:
             values = json.loads(path.read_text())
         except (FileNotFoundError, NotADirectoryError):
             raise UserError(f"{self.path} is not a run directory: it has no config.json") from None
+        except OSError as error:
+            raise UserError(f"cannot read {path}: {error.strerror}") from error
         except ValueError as error:
             raise UserError(f"{path} is not valid JSON: {error}") from error
         if not isinstance(values, dict):
@@ -82,9 +86,14 @@ class RunDirectory:
     def world(self) -> dict[str, Any]:
         """The tasks and hold-outs the run was started with, as tensors."""
         # Here and not above: only who goes on with a run needs tensors.
+        from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        return load_file(self.path / "world.safetensors")
+        path = self.path / "world.safetensors"
+        try:
+            return load_file(path)
+        except (SafetensorError, OSError) as error:
+            raise UserError(f"cannot read {path}: {error}") from error
 
     def status(self) -> dict[str, Any]:
         """Where the run stands, as last written."""

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, SupportsIndex
 
 import duckdb
 
@@ -35,6 +35,8 @@ from epigrok.experiments.store_queries import (
     band_query,
     points_query,
     read_json_query,
+    require_columns,
+    whole_number,
 )
 from epigrok.experiments.zoo import located
 from epigrok.files import make_writable_directory, write_by
@@ -113,7 +115,7 @@ class SweepStore:
         by: Sequence[str] = (),
         split: str | None = None,
         posterior: str | None = None,
-        step: int | Literal["last"] | None = "last",
+        step: SupportsIndex | str | None = "last",
         table: str | None = None,
     ) -> Relation:
         """Median of a metric over seeds and the band that 95 % of them lie in.
@@ -137,13 +139,16 @@ class SweepStore:
         if table is None:
             table = "positions" if "context_length" in by else "metrics"
             table = "context_noise_sweep" if "context_noise" in by else table
+        by = [by] if isinstance(by, str) else by
+        step = step if step is None or step == "last" else whole_number("step", step)
         own, config = self.columns(table), self.columns("runs")
         given = {"split": split, "posterior": posterior, "step": step}
         apart = [name for name, value in given.items() if value is None and name in own]
         by = list(dict.fromkeys([*by, *apart, *APART.get(table, ())]))
-        wanted = {name: value for name in ("split", "posterior") if (value := given[name])}
-        _require_columns([metric, *wanted], own)
-        _require_columns(by, own + config)
+        texts = {"split": split, "posterior": posterior}
+        wanted = {name: value for name, value in texts.items() if value is not None}
+        require_columns([metric, *wanted], own)
+        require_columns(by, own + config)
         filters = [f"{name} = {quoted_text(value)}" for name, value in wanted.items()]
         filters += [f"step = {step}"] if isinstance(step, int) else []
         keys = [name for name in by if name in own]
@@ -177,12 +182,15 @@ class SweepStore:
         for view in views:
             if view in self._made:
                 continue
-            if view == "runs":
-                self._make_runs()
-            elif view == "positions":
-                self._make_positions()
-            else:
-                self._make_lines(view)
+            try:
+                if view == "runs":
+                    self._make_runs()
+                elif view == "positions":
+                    self._make_positions()
+                else:
+                    self._make_lines(view)
+            except duckdb.Error as error:
+                raise UserError(f"the files of {view} cannot be read: {error}") from error
             self._made.add(view)
 
     def _make_runs(self) -> None:
@@ -276,12 +284,6 @@ class SweepStore:
         types = {"run_id": "VARCHAR", **KEYS[view], **FACTS.get(view, {})}
         columns = ", ".join(f"{quoted_name(name)} {kind}" for name, kind in types.items())
         self._connection.execute(f"create temp table {view} ({columns})")
-
-
-def _require_columns(names: Iterable[str], known: Sequence[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise UserError(f"no column {name!r}; there are: {', '.join(sorted(set(known)))}")
 
 
 def _described(status: RunStatus) -> dict[str, Any]:

@@ -1,7 +1,10 @@
 """The queries behind the tables of a sweep, as text."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import index
+from typing import Any
 
+from epigrok.errors import UserError
 from epigrok.experiments.sql_text import quoted_name, quoted_paths, quoted_text
 
 LOWER, UPPER = 0.025, 0.975
@@ -101,3 +104,18 @@ def band_query(points: str, by: Sequence[str]) -> str:
               from ({points}) join runs using (run_id)
               {f"group by {names}" if by else ""} having count(*) > 0)
         {f"order by {names}" if by else ""}"""
+
+
+def whole_number(name: str, value: Any) -> int:
+    """`value` as a plain integer, NumPy's included; anything else is refused."""
+    try:
+        return index(value)
+    except TypeError:
+        raise UserError(f"{name} must be a whole number, got {value!r}") from None
+
+
+def require_columns(names: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse a name that is no column, and say which there are."""
+    for name in names:
+        if name not in known:
+            raise UserError(f"no column {name!r}; there are: {', '.join(sorted(set(known)))}")

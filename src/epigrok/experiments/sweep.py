@@ -19,10 +19,9 @@ from epigrok.config import RunConfig, flatten, from_json, preset, run_id, to_jso
 from epigrok.config.checks import require
 from epigrok.config.overrides import with_fields
 from epigrok.errors import UserError
-from epigrok.experiments.run_files import CONFIG, RunDirectory
+from epigrok.experiments.run_files import CONFIG, DESCRIPTION, RunDirectory
 from epigrok.files import make_writable_directory, one_at_a_time, write_json
 
-DESCRIPTION = "sweep.json"
 SEED_FIELDS = ("run_seed", "task_seed")
 
 
@@ -185,6 +184,8 @@ def prepare(directory: Path, sweep: Sweep) -> dict[str, RunDirectory]:
     """Make the directories of all runs and note the description; what is there stays."""
     runs = runs_of(sweep)
     make_writable_directory(directory)
+    if (directory / CONFIG).exists():
+        raise UserError(f"{directory} holds a single run; choose another directory")
     _note_description(directory / DESCRIPTION, sweep, set(runs))
     for name, config in runs.items():
         run = RunDirectory(directory / name)

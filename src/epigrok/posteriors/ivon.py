@@ -80,6 +80,8 @@ class IVON(Optimizer):
         for group in self.param_groups:
             _check_settings(group)
             group["params"] = [p for p in group["params"] if p.requires_grad]
+            if not group["params"]:
+                raise UserError("a parameter group has nothing to train: all of it is frozen")
             flat = FlatParameters(group["params"])
             self._flats.append(flat)
             group["lr"] = flat.live.new_tensor(group["lr"])
@@ -110,6 +112,9 @@ class IVON(Optimizer):
         if self._is_sampling:
             raise RuntimeError("sampled_weights cannot be entered while it is active")
         self._follow_parameters()
+        if self._num_samples_taken:
+            # Each sample's gradient is kept by itself.
+            self.zero_grad()
         self._is_sampling = True
         try:
             with torch.no_grad():
@@ -171,6 +176,8 @@ class IVON(Optimizer):
             for key, weights in model.named_parameters()
             if id(weights) in deviation_of
         }
+        if len(deviation) < len(deviation_of):
+            raise UserError("IVON's posterior is over the parameters it trains: not of this model")
         return DiagonalGaussian("ivon", frozen_parameters(model), deviation, seed)
 
     def spread(self) -> dict[str, float]:
@@ -280,7 +287,7 @@ def _check_settings(group: dict[str, Any]) -> None:
     for name in ("lr", "ess", "hess_init", "clip_radius"):
         if not group[name] > 0:
             raise UserError(f"IVON's {name} must be positive, got {group[name]}")
-    if group["weight_decay"] < 0:
+    if not group["weight_decay"] >= 0:
         raise UserError(f"IVON's weight_decay must not be negative, got {group['weight_decay']}")
     if not all(0.0 <= beta < 1.0 for beta in group["betas"]):
         raise UserError(f"IVON's betas must lie in [0, 1), got {group['betas']}")

@@ -18,7 +18,10 @@ class WeightNoise:
         """Noise of `scale` times the standard deviation of each matrix's own entries."""
         mean = frozen_parameters(model)
         deviation = {
-            name: scale * weights.std() for name, weights in mean.items() if weights.ndim >= 2
+            # A single entry has no spread of its own.
+            name: scale * (weights.std() if weights.numel() > 1 else weights.new_zeros(()))
+            for name, weights in mean.items()
+            if weights.ndim >= 2
         }
         return DiagonalGaussian(f"weight-noise:{scale:g}", mean, deviation, seed)
 

@@ -145,7 +145,7 @@ def _problem_with(directory: Path) -> str | None:
     try:
         digests = json.loads((directory / DIGESTS).read_text())
         broken = [name for name in (WEIGHTS, RESUME) if digests[name] != _digest(directory / name)]
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         return str(error)
     return f"{', '.join(broken)} changed since it was written" if broken else None
 

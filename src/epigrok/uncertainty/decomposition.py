@@ -110,11 +110,15 @@ def decompose(probs_SNC: Float[Tensor, "S *N C"]) -> EntropyDecomposition:
     Returns:
         Uncertainties in nats for each of the N predictions.
     """
+    if probs_SNC.ndim < 2 or len(probs_SNC) == 0:
+        raise UserError(
+            f"probabilities must have samples first and classes last, got {list(probs_SNC.shape)}"
+        )
+    # As many classes may each be rounded as there are.
+    rounding = max(1e-5, probs_SNC.shape[-1] * torch.finfo(probs_SNC.dtype).eps)
     probs_SNC = probs_SNC.double()
-    is_valid = (probs_SNC >= 0).all() and torch.isclose(
-        probs_SNC.sum(dim=-1), torch.ones((), dtype=torch.float64, device=probs_SNC.device)
-    ).all()
-    if not is_valid:
+    sums_SN = probs_SNC.sum(dim=-1)
+    if not ((probs_SNC >= 0).all() and ((sums_SN - 1.0).abs() <= rounding).all()):
         raise UserError("probabilities must be non-negative and sum to one over the last axis")
     stream = EntropyStream()
     for probs_NC in probs_SNC:
