@@ -19,6 +19,9 @@ ABOUT = {
     "classic": "modular addition mod 59: an MLP memorises half the table, then groks the rest",
     "icl-tiny": "in-context z = a·x mod 31: a transformer infers the hidden a from examples",
 }
+LADDER = "icl-tiny"
+"""The run that comes with the package; too long to train here."""
+LADDER_ROWS, LADDER_SAMPLES = 64, 4
 SHOWN_POSTERIOR = "weight-noise:0.1"
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -51,9 +54,11 @@ def main(arguments: Sequence[str]) -> int:
             return EXIT_STOPPED
     for run in runs.values():
         _tell(run.path)
-    print("\nvarying the context of the transformer, drawing figures, writing the report …")
+    ladder = _walk_ladder(out)
+    print("\nvarying the context of the transformers, drawing figures, writing the report …")
     transformer, _ = runs.values()
     _vary_context(transformer.path)
+    _vary_context(ladder, LADDER_ROWS)
     # Here and not above: the pool's own process has no use for matplotlib.
     from epigrok.report import write_report
 
@@ -82,7 +87,33 @@ def _progress_lines(directory: Path) -> Iterator[None]:
         thread.join()
 
 
-def _vary_context(path: Path) -> None:
+def _walk_ladder(out: Path) -> Path:
+    """Evaluate the checkpoints of the run that comes with the package, next to the demo's own."""
+    from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
+    from epigrok.experiments.run import open_run
+    from epigrok.experiments.zoo import unpacked
+
+    run = open_run(unpacked(LADDER, out))
+    print(f"\n{LADDER} ({run.path}): trained beforehand, evaluated here at the steps it kept")
+    splits = run.config.task.splits
+    print(f"  {'step':>6}" + "".join(f"{split:>16}" for split in splits))
+    for step in run.checkpoints:
+        options = EvaluateOptions(
+            step=step,
+            posteriors=(SHOWN_POSTERIOR,),
+            num_samples=LADDER_SAMPLES,
+            num_rows=LADDER_ROWS,
+            device="cpu",
+        )
+        rows = {row["split"]: row for row in evaluate_run(run, options)}
+        cells = (
+            f"{rows[s]['accuracy_final']:.2f}, EU {rows[s]['epistemic_final']:.3f}" for s in splits
+        )
+        print(f"  {step:>6}" + "".join(f"{cell:>16}" for cell in cells), flush=True)
+    return run.path
+
+
+def _vary_context(path: Path, num_rows: int | None = None) -> None:
     """Evaluate an in-context run with shorter and with noisy contexts."""
     from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
     from epigrok.experiments.run import open_run
@@ -91,7 +122,10 @@ def _vary_context(path: Path) -> None:
     # Only the posterior whose samples cost least, as there are many contexts.
     num_samples = run.config.evaluation.num_samples
     options = EvaluateOptions(
-        posteriors=("laplace:evidence",), num_samples=num_samples, device="cpu"
+        posteriors=("laplace:evidence",),
+        num_samples=num_samples,
+        num_rows=num_rows,
+        device="cpu",
     )
     evaluate_run(run, options, "context-length")
     evaluate_run(run, options, "context-noise")
