@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml constraints.txt tests/oracles.txt
 test: $(STAMP) lint types  ## lint, types and the default test suite
 	$(BIN)/pytest -m 'not slow and not gpu and not slurm and not ray and not browser'
 
-demo: $(STAMP)  ## two models grok on a CPU, in under three minutes
+demo: $(STAMP)  ## a trained run, two models that grok on a CPU, a report: under three minutes
 	$(BIN)/epigrok demo --out demo
 
 test-slow: $(STAMP)  ## training runs of minutes

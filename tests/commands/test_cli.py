@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import epigrok
 from epigrok.cli import COMMANDS, main
+from epigrok.commands import demo
 from epigrok.config import preset, presets
 from epigrok.experiments.progress import LiveLine
 
@@ -98,3 +100,18 @@ def test_a_run_that_cannot_begin_leaves_the_terminal_as_it_was(
     assert main(["train", "classic", "--out", "/proc/run", "--num-steps", "10"]) == 2
     assert not line._progress.live.is_started
     line.close()
+
+
+def test_the_demo_begins_with_the_run_that_comes_with_the_package(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "LADDER_ROWS", 64)
+    demo._walk_ladder(tmp_path)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if ", EU" in line]
+    steps = epigrok.open_run(tmp_path / demo.LADDER).checkpoints
+    assert [int(row[0]) for row in rows] == steps
+    held_out = [(float(row[4].strip(",")), float(row[6])) for row in rows]
+    assert held_out[0][0] < 0.2
+    assert held_out[-1][0] > 0.95
+    # Uncertainty is largest on the way, not at either end.
+    assert held_out[-1][1] < max(uncertainty for _, uncertainty in held_out[1:]) / 2
