@@ -1,4 +1,4 @@
-"""`epigrok demo`: a trained run to look at, two models that grok here, and a report on both."""
+"""`epigrok demo`: a trained run to look at, two models that grok here, a report on these two."""
 
 import os
 import threading

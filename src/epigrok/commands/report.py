@@ -8,7 +8,6 @@ from typing import Annotated
 import tyro
 
 from epigrok.commands.arguments import parse
-from epigrok.experiments.zoo import located
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,5 +31,5 @@ def main(arguments: Sequence[str]) -> int:
     # Here and not above: `epigrok report --help` needs no matplotlib.
     from epigrok.report import write_report
 
-    print(write_report(located(parsed.directory), parsed.out, parsed.seeds_apart))
+    print(write_report(parsed.directory, parsed.out, parsed.seeds_apart))
     return 0

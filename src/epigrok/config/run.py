@@ -57,8 +57,6 @@ class EvaluationConfig:
         )
         require(bool(self.posteriors), "at least one posterior must be tracked")
         require_distinct(self.posteriors)
-        for name in self.posteriors:
-            parse_posterior(name)
         # Curves over training are those of the smaller number.
         require(
             self.num_final_samples >= self.num_samples,

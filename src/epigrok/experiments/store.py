@@ -142,11 +142,11 @@ class SweepStore:
         by = [by] if isinstance(by, str) else by
         step = step if step is None or step == "last" else whole_number("step", step)
         own, config = self.columns(table), self.columns("runs")
-        given = {"split": split, "posterior": posterior, "step": step}
-        apart = [name for name, value in given.items() if value is None and name in own]
-        by = list(dict.fromkeys([*by, *apart, *APART.get(table, ())]))
         texts = {"split": split, "posterior": posterior}
         wanted = {name: value for name, value in texts.items() if value is not None}
+        given = {**texts, "step": step}
+        apart = [name for name, value in given.items() if value is None and name in own]
+        by = list(dict.fromkeys([*by, *apart, *APART.get(table, ())]))
         require_columns([metric, *wanted], own)
         require_columns(by, own + config)
         filters = [f"{name} = {quoted_text(value)}" for name, value in wanted.items()]

@@ -52,7 +52,7 @@ def write_report(directory: Path, out: Path | None = None, seeds_apart: bool = F
     """Write the report on a sweep's directory, or on one run's.
 
     Args:
-        directory: Of a sweep or of a single run.
+        directory: Of a sweep or of a single run; `zoo:NAME` is one that comes with the package.
         out: Folder for the page and its files; `report` in the directory if not given.
         seeds_apart: Figures show every run by itself, instead of medians over seeds.
 
