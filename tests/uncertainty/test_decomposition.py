@@ -160,6 +160,10 @@ def test_probabilities_may_be_rounded_to_their_type(dtype: torch.dtype) -> None:
     probs = torch.randn(4, 10, 29, generator=torch.Generator().manual_seed(0)).softmax(-1)
     coarse, fine = decompose(probs.to(dtype)), decompose(probs.double())
     torch.testing.assert_close(coarse.total, fine.total, rtol=0.02, atol=0.0)
+    with pytest.raises(UserError, match="sum to one"):
+        decompose((1.05 * probs).to(dtype))
+    many = torch.randn(2, 5, 5000, generator=torch.Generator().manual_seed(1)).to(dtype)
+    decompose(many.softmax(-1))
 
 
 def test_predictions_without_samples_are_refused() -> None:

@@ -114,8 +114,9 @@ def decompose(probs_SNC: Float[Tensor, "S *N C"]) -> EntropyDecomposition:
         raise UserError(
             f"probabilities must have samples first and classes last, got {list(probs_SNC.shape)}"
         )
-    # As many classes may each be rounded as there are.
-    rounding = max(1e-5, probs_SNC.shape[-1] * torch.finfo(probs_SNC.dtype).eps)
+    # Rounding errs relative to each class, so the sum by no more than the same share; twice for
+    # those who divide in the same precision.
+    rounding = max(1e-5, 2 * torch.finfo(probs_SNC.dtype).eps)
     probs_SNC = probs_SNC.double()
     sums_SN = probs_SNC.sum(dim=-1)
     if not ((probs_SNC >= 0).all() and ((sums_SN - 1.0).abs() <= rounding).all()):
