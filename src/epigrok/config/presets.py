@@ -108,6 +108,30 @@ def _tiny_transformer(init_std: float) -> TransformerConfig:
     )
 
 
+def icl_small() -> RunConfig:
+    """The paper's task mod 17 with 0.8 M parameters: groks in 3,000 steps, on a GPU."""
+    return RunConfig(
+        preset="icl-small",
+        task=TwoParameterTask(modulus=17, num_base_tasks=32),
+        model=TransformerConfig(
+            num_layers=4,
+            num_heads=4,
+            width=128,
+            feedforward_width=512,
+            init_std=0.05,
+            embedding_init_std=0.05,
+        ),
+        optim=MuonConfig(lr=0.01, adamw_lr=3e-3),
+        schedule=ScheduleConfig(warmup_steps=200),
+        evaluation=EvaluationConfig(
+            every=250,
+            posteriors=("point", "laplace", "laplace:evidence", *_NOISES),
+            num_sampled_rows=512,
+        ),
+        num_steps=6000,
+    )
+
+
 def icl_medium() -> RunConfig:
     """The paper's task with 3.1 M parameters, on a GPU: groks, unseen tasks on 2 of 3 seeds."""
     return RunConfig(
@@ -176,6 +200,7 @@ PRESETS: dict[str, Callable[[], RunConfig]] = {
     "classic-ivon": classic_ivon,
     "icl-tiny": icl_tiny,
     "icl-tiny-ivon": icl_tiny_ivon,
+    "icl-small": icl_small,
     "icl-medium": icl_medium,
     "icl-medium-ivon": icl_medium_ivon,
     "icl-paper": icl_paper,
