@@ -166,6 +166,12 @@ def test_a_wrong_field_or_value_is_named(name: str, value: object, message: str)
             "unknown fields: x",
         ),
         (
+            '{"methods": ["classic"], "axes": {"num_steps": [100, 200]}, "conditions": '
+            '[{"where": {"num_steps": 200}, "set": {"batch_size": 8}}, '
+            '{"where": {"num_steps": 300}, "set": {"batch_size": 9}}]}',
+            "a condition holds for no run: num_steps = 300",
+        ),
+        (
             '{"methods": ["icl-paper"], "axes": {"task.num_base_tasks": [8, 300]}}',
             "at task.num_base_tasks = 300 of preset icl-paper: 1200 training tasks",
         ),

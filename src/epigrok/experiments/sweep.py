@@ -91,28 +91,34 @@ def runs_of(sweep: Sweep) -> dict[str, RunConfig]:
     unknown = ", ".join(sorted(asked - fields - {"variant"}))
     require(not unknown, f"sweep {sweep.name!r}: a condition asks for unknown fields: {unknown}")
     runs = {}
+    idle = list(sweep.conditions)
     for method, variant, values, seed in product(
         sweep.methods, sweep.variants, product(*sweep.axes.values()), sweep.seeds
     ):
         point = dict(zip(sweep.axes, values))
-        config = _config_of(sweep, method, variant, point, seed)
+        base = preset(method)
+        changes = {**sweep.overrides, **point, **dict.fromkeys(SEED_FIELDS, seed)}
+        for condition in sweep.conditions:
+            if condition.holds({**flatten(to_json(base)), **changes, "variant": variant}):
+                changes |= condition.set
+                idle = [other for other in idle if other is not condition]
+        config = _config_of(sweep, base, changes, point)
         runs[run_id(config)] = config
+    # Most likely a slip of the pen; what was meant would be run without what it says.
+    for condition in idle:
+        asked_for = ", ".join(f"{name} = {value}" for name, value in condition.where.items())
+        raise UserError(f"sweep {sweep.name!r}: a condition holds for no run: {asked_for}")
     return runs
 
 
 def _config_of(
-    sweep: Sweep, method: str, variant: str, point: Mapping[str, Any], seed: int
+    sweep: Sweep, base: RunConfig, changes: Mapping[str, Any], point: Mapping[str, Any]
 ) -> RunConfig:
-    base = preset(method)
-    changes = {**sweep.overrides, **point, **dict.fromkeys(SEED_FIELDS, seed)}
-    for condition in sweep.conditions:
-        if condition.holds({**flatten(to_json(base)), **changes, "variant": variant}):
-            changes |= condition.set
     try:
         return with_fields(base, changes)
     except UserError as error:
         values = ", ".join(f"{name} = {value}" for name, value in point.items())
-        where = f"at {values} of preset {method}" if values else f"preset {method}"
+        where = f"at {values} of preset {base.preset}" if values else f"preset {base.preset}"
         raise UserError(f"sweep {sweep.name!r}, {where}: {error}") from error
 
 
