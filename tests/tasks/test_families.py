@@ -1,6 +1,7 @@
 """Worlds, batches and evaluation rows of the three families."""
 
 import dataclasses
+import math
 from itertools import product
 
 import pytest
@@ -81,6 +82,19 @@ def test_worlds_are_functions_of_the_task_seed() -> None:
         assert any(not torch.equal(first[name], other[name]) for name in first)
 
 
+@pytest.mark.parametrize("repeats_inputs", [True, False])
+def test_training_rows_repeat_inputs_by_chance_or_never(repeats_inputs: bool) -> None:
+    config = small_paper_config(
+        train_fraction=0.05, shares_inputs=False, repeats_inputs=repeats_inputs
+    )
+    family, world = family_of(config)
+    num_inputs = len(world["train_inputs"])
+    rows = torch.cat([triplets(family.training_batch(step)) for step in range(40)])
+    share = sum(len(pairs(row[:, :2])) == 5 for row in rows) / len(rows)
+    by_chance = math.prod(1 - k / num_inputs for k in range(5))
+    assert share == pytest.approx(by_chance if repeats_inputs else 1.0, abs=0.02)
+
+
 def test_a_training_batch_shows_every_task_the_same_inputs() -> None:
     family, world = family_of(small_paper_config())
     batch = family.training_batch(17)
@@ -88,7 +102,6 @@ def test_a_training_batch_shows_every_task_the_same_inputs() -> None:
     assert (rows[..., :2] == rows[:, :1, :, :2]).all()
     assert pairs(rows[..., :2]) <= pairs(world["train_inputs"])
     for sequence in rows:
-        assert len(pairs(sequence[0, :, :2])) == 5
         found = [set(hidden_task(row, 29)) for row in sequence]
         assert all(
             tuple(task) in candidates

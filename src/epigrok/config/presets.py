@@ -112,7 +112,7 @@ def icl_small() -> RunConfig:
     """The paper's task mod 17 with 0.8 M parameters: groks in 3,000 steps, on a GPU."""
     return RunConfig(
         preset="icl-small",
-        task=TwoParameterTask(modulus=17, num_base_tasks=32),
+        task=TwoParameterTask(modulus=17, num_base_tasks=32, repeats_inputs=False),
         model=TransformerConfig(
             num_layers=4,
             num_heads=4,
@@ -136,7 +136,7 @@ def icl_medium() -> RunConfig:
     """The paper's task with 3.1 M parameters, on a GPU: groks, unseen tasks on 2 of 3 seeds."""
     return RunConfig(
         preset="icl-medium",
-        task=TwoParameterTask(),
+        task=TwoParameterTask(repeats_inputs=False),
         model=TransformerConfig(num_layers=4, num_heads=4, width=256, feedforward_width=1024),
         # AdamW may stay on the first plateau for 10,000 steps and more; Muon leaves it by 5,000.
         optim=MuonConfig(lr=5e-3, adamw_lr=3e-3),

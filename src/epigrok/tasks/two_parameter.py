@@ -10,7 +10,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from epigrok.config import TwoParameterTask
-from epigrok.random_streams import choose_distinct, random_bits, stream_key
+from epigrok.random_streams import choose_distinct, integers, random_bits, stream_key
 from epigrok.tasks.parallelogram import parallelogram_tasks
 from epigrok.tasks.sequences import Batch, rows_of_examples
 
@@ -59,7 +59,8 @@ class TwoParameterFamily:
         tasks_A2, inputs_N2 = self.world["train_tasks"], self.world["train_inputs"]
         rows_per_task = self.batch_size // len(tasks_A2)
         num_sequences = rows_per_task if self.config.shares_inputs else self.batch_size
-        chosen_QT = choose_distinct(
+        choose = integers if self.config.repeats_inputs else choose_distinct
+        chosen_QT = choose(
             stream_key(self.run_seed, "batches"),
             len(inputs_N2),
             (num_sequences, self.config.num_examples),
