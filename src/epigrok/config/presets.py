@@ -109,7 +109,7 @@ def _tiny_transformer(init_std: float) -> TransformerConfig:
 
 
 def icl_small() -> RunConfig:
-    """The paper's task mod 17 with 0.8 M parameters: groks unseen inputs, on a GPU."""
+    """The paper's task mod 17 with 0.8 M parameters: groks inputs in 3 of 4 runs, on a GPU."""
     return RunConfig(
         preset="icl-small",
         task=TwoParameterTask(modulus=17, num_base_tasks=32, repeats_inputs=False),

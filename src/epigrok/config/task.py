@@ -36,9 +36,8 @@ class TwoParameterTask:
     """Whether all tasks of a training batch see the same input sequences, as in the paper, or each
     row draws its own."""
     repeats_inputs: bool = True
-    """Whether a training row may show an input twice, as rows of the paper's many times repeated
-    training set do. The answer is there to be copied then, which is the first thing learnt of the
-    context. Rows for evaluation never show the query's answer."""
+    """Whether a training row may show an input twice, and with it an answer to copy, as rows from
+    the paper's many times repeated training set do. Rows for evaluation never show the query."""
 
     def __post_init__(self) -> None:
         require_prime(self.modulus)

@@ -105,8 +105,8 @@ def runs_of(sweep: Sweep) -> dict[str, RunConfig]:
         config = _config_of(sweep, base, changes, point)
         runs[run_id(config)] = config
     # Most likely a slip of the pen; what was meant would be run without what it says.
-    for condition in idle:
-        asked_for = ", ".join(f"{name} = {value}" for name, value in condition.where.items())
+    if idle:
+        asked_for = ", ".join(f"{name} = {value}" for name, value in idle[0].where.items())
         raise UserError(f"sweep {sweep.name!r}: a condition holds for no run: {asked_for}")
     return runs
 
