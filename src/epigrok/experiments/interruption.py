@@ -2,12 +2,18 @@
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)
 """Ctrl-C, a scheduler's warning before it kills, and the one submitit and Slurm users ask for."""
+
+
+SECONDS_OF_ONE_REQUEST = 1.0
+"""`timeout -s INT` sends its signal twice at once, and means it once."""
 
 
 class StopRequest:
@@ -15,14 +21,42 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
+        self._asked_at = 0.0
+        self._previous: dict[signal.Signals, Any] = {}
 
     def __bool__(self) -> bool:
         return self.signal is not None
 
+    def listen(self) -> None:
+        """Take the signals back, in case a library took them since.
+
+        LLVM does, whenever Triton compiles: with handlers that pass a signal on, but for a moment
+        let a second one kill the process.
+        """
+        if self._previous:
+            for number in STOPPING_SIGNALS:
+                signal.signal(number, self._on_signal)
+
+    def _begin(self) -> None:
+        self._previous = {number: signal.getsignal(number) for number in STOPPING_SIGNALS}
+        self.listen()
+
+    def _end(self) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if not self:
+            self.signal, self._asked_at = signal.Signals(number), time.monotonic()
+        elif number == signal.SIGINT and time.monotonic() - self._asked_at > SECONDS_OF_ONE_REQUEST:
+            signal.signal(number, self._previous[signal.SIGINT])
+            signal.raise_signal(number)
+
 
 @contextmanager
 def stop_on_signal() -> Iterator[StopRequest]:
-    """Turn stopping signals into a request; a second Ctrl-C acts as it always did.
+    """Turn stopping signals into a request; a second Ctrl-C, later, acts as it always did.
 
     The other signals may come several times, from the scheduler and from an engine that passes
     them on: once asked, they change nothing.
@@ -32,17 +66,8 @@ def stop_on_signal() -> Iterator[StopRequest]:
         # Only the main thread may install handlers; elsewhere the caller keeps its own.
         yield request
         return
-    previous = {number: signal.getsignal(number) for number in STOPPING_SIGNALS}
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        del frame
-        request.signal = signal.Signals(number)
-        signal.signal(signal.SIGINT, previous[signal.SIGINT])
-
-    for number in STOPPING_SIGNALS:
-        signal.signal(number, on_signal)
+    request._begin()
     try:
         yield request
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        request._end()

@@ -163,6 +163,7 @@ class _Session:
         last_step = self._config.num_steps if pause is None else min(self._config.num_steps, pause)
         while self._state.step < last_step and not stop:
             record = next(self._steps)
+            stop.listen()
             lease.require_held()
             self._after_step(record)
         if self._state.step == self._config.num_steps and self._vary_context(stop):
