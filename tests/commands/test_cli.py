@@ -103,15 +103,14 @@ def test_a_run_that_cannot_begin_leaves_the_terminal_as_it_was(
 
 
 def test_the_demo_begins_with_the_run_that_comes_with_the_package(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo, "LADDER_ROWS", 64)
     demo._walk_ladder(tmp_path)
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if ", EU" in line]
     steps = epigrok.open_run(tmp_path / demo.LADDER).checkpoints
     assert [int(row[0]) for row in rows] == steps
     held_out = [(float(row[4].strip(",")), float(row[6])) for row in rows]
     assert held_out[0][0] < 0.2
-    assert held_out[-1][0] > 0.95
+    assert held_out[-1][0] > 0.9
     # Uncertainty is largest on the way, not at either end.
     assert held_out[-1][1] < max(uncertainty for _, uncertainty in held_out[1:]) / 2

@@ -28,7 +28,7 @@ def test_every_entry_is_a_run_through_its_transition(
     assert run.is_done
     accuracy = [row["accuracy_final"] for row in run.metrics() if row["split"] == "id_val"]
     assert min(accuracy) < 0.1
-    assert max(accuracy) > 0.95
+    assert max(accuracy) > 0.9
     assert zoo.zoo_card(name).startswith("# ")
     weights = run.model(run.newest_step()).state_dict()
     assert all(tensor.isfinite().all() for tensor in weights.values())

@@ -109,7 +109,7 @@ def _tiny_transformer(init_std: float) -> TransformerConfig:
 
 
 def icl_small() -> RunConfig:
-    """The paper's task mod 17 with 0.8 M parameters: groks inputs in 3 of 4 runs, on a GPU."""
+    """The paper's task mod 17 with 0.8 M parameters, on a GPU: groks on 2 of 3 seeds."""
     return RunConfig(
         preset="icl-small",
         task=TwoParameterTask(modulus=17, num_base_tasks=32, repeats_inputs=False),
@@ -121,14 +121,38 @@ def icl_small() -> RunConfig:
             init_std=0.05,
             embedding_init_std=0.05,
         ),
-        optim=MuonConfig(lr=0.01, adamw_lr=3e-3),
+        # With decay 0.1 it may go on memorising inputs; with 0.3 it may forget unseen tasks.
+        optim=MuonConfig(lr=0.01, weight_decay=0.2, adamw_lr=3e-3),
         schedule=ScheduleConfig(warmup_steps=200),
         evaluation=EvaluationConfig(
             every=250,
             posteriors=("point", "laplace", "laplace:evidence", *_NOISES),
             num_sampled_rows=512,
         ),
-        num_steps=6000,
+        num_steps=5000,
+    )
+
+
+def icl_small_ivon() -> RunConfig:
+    """`icl-small` trained with IVON: 0.88 on seen and 0.51 on unseen inputs, without grokking."""
+    config = icl_small()
+    return replace(
+        config,
+        preset="icl-small-ivon",
+        # Less decay memorises inputs, more stays on the plateau for longer.
+        optim=IVONConfig(
+            lr=0.3,
+            ess=1e10,
+            hess_init=1e-3,
+            weight_decay=1e-4,
+            betas=(0.9, 0.99999),
+            clip_radius=1e-3,
+        ),
+        schedule=ScheduleConfig(warmup_steps=200),
+        evaluation=replace(
+            config.evaluation, posteriors=("point", *_IVONS, "weight-noise:0.1"), every=500
+        ),
+        num_steps=14_000,
     )
 
 
@@ -201,6 +225,7 @@ PRESETS: dict[str, Callable[[], RunConfig]] = {
     "icl-tiny": icl_tiny,
     "icl-tiny-ivon": icl_tiny_ivon,
     "icl-small": icl_small,
+    "icl-small-ivon": icl_small_ivon,
     "icl-medium": icl_medium,
     "icl-medium-ivon": icl_medium_ivon,
     "icl-paper": icl_paper,
