@@ -134,7 +134,8 @@ def _measured(
 
 def _kernel_milliseconds(work: Callable[[], object], times: int) -> dict[str, float]:
     """Time that a GPU spends in each kernel for `work`, on average, longest first."""
-    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+    # With `acc_events` as by default there comes a warning about several cycles; this is one.
+    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiled:
         for _ in range(times):
             work()
         torch.cuda.synchronize()
