@@ -262,10 +262,9 @@ class _Session:
         self._last_checkpoint = time.monotonic()
 
     def _require_finite(self, record: StepRecord) -> None:
-        if not math.isfinite(record.loss.item()):
-            raise self._diverged("loss is", record.step)
-        if not math.isfinite(record.gradient_norm.item()):
-            raise self._diverged("gradient norm is", record.step)
+        for what, value in (("loss", record.loss), ("gradient norm", record.gradient_norm)):
+            if not math.isfinite(value.item()):
+                raise self._diverged(f"{what} is", record.step)
 
     def _require_finite_weights(self) -> None:
         if not all(bool(weights.isfinite().all()) for weights in self._state.model.parameters()):
