@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -30,6 +31,15 @@ def test_a_signal_that_a_library_took_is_taken_back(number: signal.Signals) -> N
     assert not taken
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Ctrl-C as in a terminal: what a shell puts into the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_a_second_interrupt_acts_as_it_always_did(monkeypatch: pytest.MonkeyPatch) -> None:
     with stop_on_signal() as stop:
         os.kill(os.getpid(), signal.SIGINT)
