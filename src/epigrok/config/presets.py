@@ -109,7 +109,7 @@ def _tiny_transformer(init_std: float) -> TransformerConfig:
 
 
 def icl_small() -> RunConfig:
-    """The paper's task mod 17 with 0.8 M parameters, on a GPU: groks on 2 of 3 seeds."""
+    """The paper's task mod 17, 0.8 M parameters, on a GPU: 2 of 3 seeds at 0.94 on unseen inputs."""
     return RunConfig(
         preset="icl-small",
         task=TwoParameterTask(modulus=17, num_base_tasks=32, repeats_inputs=False),
@@ -139,7 +139,7 @@ def icl_small_ivon() -> RunConfig:
     return replace(
         config,
         preset="icl-small-ivon",
-        # Less decay memorises inputs, more stays on the plateau for longer.
+        # What did best of seven; docs/experiment-log.md has the others.
         optim=IVONConfig(
             lr=0.3,
             ess=1e10,
