@@ -1,5 +1,11 @@
 """Shapes and types in signatures are checked at run time, in tests only."""
 
+import os
+
+# A second thread gains nothing for models this small, and on a busy machine it costs a lot. Before
+# torch is loaded, and for the processes that tests start as well.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import torch
 from hypothesis import settings
 from jaxtyping import install_import_hook

@@ -103,8 +103,9 @@ def test_a_run_that_cannot_begin_leaves_the_terminal_as_it_was(
 
 
 def test_the_demo_begins_with_the_run_that_comes_with_the_package(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(demo, "LADDER_SAMPLES", 2)
     demo._walk_ladder(tmp_path)
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if ", EU" in line]
     steps = epigrok.open_run(tmp_path / demo.LADDER).checkpoints
