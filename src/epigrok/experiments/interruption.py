@@ -10,8 +10,6 @@ from typing import Any
 
 STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)
 """Ctrl-C, a scheduler's warning before it kills, and the one submitit and Slurm users ask for."""
-
-
 SECONDS_OF_ONE_REQUEST = 1.0
 """`timeout -s INT` sends its signal twice at once, and means it once."""
 
