@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,12 +21,14 @@ import torch
 import epigrok
 from epigrok.config import AdamWConfig, EvaluationConfig, RunConfig, ScheduleConfig, preset
 from epigrok.errors import UserError
+from epigrok.evaluation import evaluation_sets, score_posterior
 from epigrok.experiments import DivergedError, Run, TrainOptions, training
 from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
 from epigrok.experiments.lease import read_holder
 from epigrok.experiments.run_files import RunDirectory
 from epigrok.experiments.sweep import Sweep, prepare
 from epigrok.files import read_json_lines
+from epigrok.posteriors import Ensemble
 
 REPEATABLE = ("config.json", "metrics.jsonl", "training.jsonl", "calibration.jsonl")
 REPEATABLE += ("world.safetensors",)
@@ -319,6 +322,34 @@ def test_ensembles_are_told_apart_by_their_members(finished: Run, tmp_path: Path
     assert Counter(members) == dict.fromkeys(pairs, len(finished.config.task.splits))
     with pytest.raises(UserError, match="named twice"):
         evaluate_run(finished, options, ensemble_with=(finished,))
+
+
+def test_an_ensemble_at_a_step_has_all_its_members_at_that_step(
+    finished: Run, tmp_path: Path
+) -> None:
+    other = epigrok.train(tiny(run_seed=5), tmp_path / "other")
+    options = EvaluateOptions(posteriors=("point",), num_rows=16, step=0, num_samples=1)
+    rows = evaluate_run(finished, options, ensemble_with=(other,))
+    (row,) = [row for row in rows if (row["posterior"], row["split"]) == ("ensemble", "id_val")]
+    assert row["num_samples"] == 2
+    members = [run.model(0) for run in (finished, other)]
+    sets = {"id_val": evaluation_sets(finished.config, finished.family())["id_val"].first(16)}
+    scores = score_posterior(members[0], Ensemble.of(members), sets, 2)["id_val"]
+    assert row["nll"] == pytest.approx(scores.summary()["nll"], rel=1e-5)
+
+
+def test_results_from_fewer_rows_replace_no_others(finished: Run, tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    shutil.copytree(finished.path, run_dir)
+    run = epigrok.open_run(run_dir)
+    full = evaluate_run(run, EvaluateOptions(posteriors=("point",), num_rows=30))
+    with pytest.warns(UserWarning, match="from more rows: point"):
+        fewer = evaluate_run(run, EvaluateOptions(posteriors=("point",), num_rows=10))
+    assert fewer != full
+    kept = [row for row in read_json_lines(run_dir / "evaluation.jsonl") if row in full]
+    assert kept == full
+    more = evaluate_run(run, EvaluateOptions(posteriors=("point",), num_rows=40))
+    assert read_json_lines(run_dir / "evaluation.jsonl")[-len(more) :] == more
 
 
 def test_training_can_end_with_the_sweeps_over_contexts(tmp_path: Path) -> None:

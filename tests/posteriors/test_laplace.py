@@ -120,14 +120,12 @@ def test_the_exact_posterior_samples_its_own_covariance() -> None:
     )
 
 
-def test_logit_moments_match_samples() -> None:
+def test_the_variance_of_logits_matches_samples() -> None:
     features, weight, answers = problem()
     posterior = LastLayerLaplace.fit(curvature_of(features, weight, answers), 2.0)
     draws = torch.stack([features[:5] @ posterior.sample_head(i).T for i in range(4_000)])
     variance = posterior.logit_variance(features[:5])
     torch.testing.assert_close(draws.var(0), variance, rtol=0.1, atol=0)
-    covariance = posterior.logit_covariance(features[:5])
-    torch.testing.assert_close(covariance.diagonal(dim1=1, dim2=2), variance)
 
 
 def test_a_linear_gaussian_analogue_is_bayesian_linear_regression() -> None:

@@ -16,7 +16,7 @@ from epigrok.evaluation import (
 )
 from epigrok.experiments.store_queries import FACTS
 from epigrok.model import Network
-from epigrok.posteriors import Ensemble, Posterior, WeightNoise
+from epigrok.posteriors import Ensemble, Posterior, WeightNoise, logits_of, sampled_logits
 from epigrok.tasks import build_family, sample_world
 from epigrok.training import TrainState, initial_state, training_steps
 
@@ -74,6 +74,19 @@ def test_samples_are_pure_functions_of_the_index(posterior: Posterior) -> None:
     if posterior.max_samples != 1:
         other = posterior.sample(1)
         assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+def test_a_sample_predicts_what_evaluation_scores(
+    posterior: Posterior, world: tuple[RunConfig, TrainState, dict[str, EvaluationSet]]
+) -> None:
+    if posterior.name == "laplace-probit":
+        pytest.skip("a closed form, not a distribution to sample: its logits are damped")
+    _, state, sets = world
+    tokens = sets["id_val"].batch.tokens_BL
+    drawn = [next(logits) for logits in sampled_logits(state.model, posterior, [tokens], 2)]
+    for index, expected in enumerate(drawn[: posterior.max_samples]):
+        found = logits_of(state.model, posterior.sample(index), tokens)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_predicting_leaves_the_live_weights_alone(

@@ -196,6 +196,24 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
     assert restored.step == 3
 
 
+def test_a_damaged_checkpoint_takes_no_place_among_the_newest(tmp_path: Path) -> None:
+    state = initial_state(tiny())
+    for step in (5, 8):
+        state.step = step
+        write_checkpoint(tmp_path, state, [])
+    for step in (5, 8):
+        (tmp_path / f"step-{step}" / "resume.pt").write_bytes(b"x")
+    restored = initial_state(tiny())
+    with pytest.warns(UserWarning, match="is damaged") as told:
+        assert not restore_newest(tmp_path, restored)
+    assert ["starting over" in str(warning.message) for warning in told] == [False, True]
+    restored.step = 3
+    write_checkpoint(tmp_path, restored, [])
+    again = initial_state(tiny())
+    assert restore_newest(tmp_path, again)
+    assert again.step == 3
+
+
 def test_half_written_checkpoints_are_cleared_away(tmp_path: Path) -> None:
     state = initial_state(tiny())
     write_checkpoint(tmp_path, state, [])

@@ -212,7 +212,8 @@ def score_posterior(
 
     Each sample is drawn once and predicts all rows of all splits before the next one.
     """
-    num_samples = min(num_samples, posterior.max_samples or num_samples)
+    # Of a posterior with finitely many samples, all: an ensemble is never a part of itself.
+    num_samples = posterior.max_samples or num_samples
     # All splits in one go: a GPU prefers few large batches.
     chunks = list(_joined(list(sets.values())).chunks())
     streams = [ScoreStream(chunk.batch, chunk.oracle) for chunk in chunks]

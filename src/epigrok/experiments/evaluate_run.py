@@ -1,7 +1,9 @@
 """Evaluation of a finished or running run at any of its checkpoints, written beside it."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from epigrok.config import ContextSweep
@@ -19,7 +21,7 @@ from epigrok.evaluation import (
 from epigrok.experiments.device import DeviceName, choose_device
 from epigrok.experiments.run import Run
 from epigrok.experiments.run_directory import row_identity
-from epigrok.files import keep_json_lines, make_writable_directory
+from epigrok.files import keep_json_lines, make_writable_directory, read_json_lines
 from epigrok.model import Network
 from epigrok.posteriors import Ensemble, Posterior
 from epigrok.training.checkpoints import load_ivon_posterior
@@ -30,7 +32,7 @@ class EvaluateOptions:
     """What to evaluate, and how thoroughly."""
 
     step: int | None = None
-    """Checkpoint to evaluate, by default the newest."""
+    """Checkpoint to evaluate, by default the newest; in an ensemble, of every member."""
     posteriors: tuple[str, ...] = ()
     """Posteriors, by default those the run tracks."""
     num_samples: int | None = None
@@ -75,7 +77,7 @@ def evaluate_run(
         clean = family.evaluation_batch("id_train", settings.num_rows, config.task.num_examples)
         posteriors = _posteriors(run, options, step, model, EvaluationSet(clean, None))
         if ensemble_with:
-            posteriors.append(_ensemble(run, model, ensemble_with))
+            posteriors.append(_ensemble(run, model, ensemble_with, options.step))
         if (number := options.num_rows) is not None:
             settings = replace(settings, num_rows=number, num_sampled_rows=number)
             config = replace(config, evaluation=settings)
@@ -93,14 +95,32 @@ def evaluate_run(
     for row in rows:
         if row["posterior"] == Ensemble.name:
             row["members"] = " ".join(sorted(r.path.resolve().name for r in (run, *ensemble_with)))
-    replaced = {_evaluation(row) for row in rows}
-    table = run.directory.table(sweep or "evaluation")
-    keep_json_lines(table, lambda row: _evaluation(row) not in replaced, added=rows)
+    _keep(run.directory.table(sweep or "evaluation"), rows)
     return rows
 
 
+def _keep(table: Path, rows: list[dict[str, Any]]) -> None:
+    """Replace earlier rows of the same evaluations, but for those made from more rows."""
+    made_from, made_before = (_num_rows(found) for found in (rows, read_json_lines(table)))
+    poorer = {what for what, number in made_from.items() if made_before.get(what, 0) > number}
+    if poorer:
+        names = ", ".join(sorted({posterior for _, posterior, *_ in poorer}))
+        warnings.warn(f"not kept, as {table} has them from more rows: {names}", stacklevel=3)
+    replaced = made_from.keys() - poorer
+    added = [row for row in rows if _evaluation(row) in replaced]
+    keep_json_lines(table, lambda row: _evaluation(row) not in replaced, added)
+
+
+def _num_rows(rows: list[dict[str, Any]]) -> dict[tuple[int, str, int, str], int]:
+    numbers: dict[tuple[int, str, int, str], int] = {}
+    for row in rows:
+        what = _evaluation(row)
+        numbers[what] = max(numbers.get(what, 0), row["num_rows"])
+    return numbers
+
+
 def _evaluation(row: dict[str, Any]) -> tuple[int, str, int, str]:
-    """What is evaluated: rows of the same replace earlier ones."""
+    """What is evaluated."""
     return row["step"], row["posterior"], row["num_samples"], row.get("members", "")
 
 
@@ -113,7 +133,8 @@ def _posteriors(
     )
 
 
-def _ensemble(run: Run, model: Network, others: tuple[Run, ...]) -> Ensemble:
+def _ensemble(run: Run, model: Network, others: tuple[Run, ...], step: int | None) -> Ensemble:
+    """The networks of all runs at `step`, or the newest of each."""
     if len({member.path.resolve() for member in (run, *others)}) <= len(others):
         raise UserError("a run is named twice: an ensemble needs different ones")
     for other in others:
@@ -123,4 +144,4 @@ def _ensemble(run: Run, model: Network, others: tuple[Run, ...]) -> Ensemble:
                 f"{other.path} learnt another task than {run.path}: an ensemble needs one task"
             )
     device = next(model.parameters()).device
-    return Ensemble.of([model, *(other.model(device=device) for other in others)])
+    return Ensemble.of([model, *(other.model(step, device) for other in others)])

@@ -17,7 +17,7 @@ from epigrok.experiments.run_files import PARQUET
 from epigrok.experiments.sql_text import quoted_text
 from epigrok.files import write_by
 
-_KEYS = {"step": np.int32, "split": object, "posterior": object, "num_samples": np.int16}
+_KEYS = {"step": np.int32, "split": object, "posterior": object, "num_samples": np.int32}
 
 
 def forget_positions_after(run_path: Path, step: int) -> None:

@@ -253,10 +253,16 @@ class SweepStore:
         return table if self._connection.execute(query).fetchall()[0][0] else None
 
     def _make_positions(self) -> None:
+        # A machine without DuckDB leaves the small files of a finished run as they are.
+        in_shards = {
+            name: run
+            for name, run in self._runs.items()
+            if _has_shards(run) and not (run.is_done and (run.path / PARQUET).exists())
+        }
         merged = [
             run.path / PARQUET
-            for run in self._runs.values()
-            if (run.path / PARQUET).exists() and (run.is_done or not _has_shards(run))
+            for name, run in self._runs.items()
+            if name not in in_shards and (run.path / PARQUET).exists()
         ]
         parts = []
         if merged:
@@ -268,11 +274,10 @@ class SweepStore:
         # Here and not above: finished sweeps need neither NumPy nor safetensors.
         from epigrok.experiments.position_shards import position_columns
 
-        for number, (name, run) in enumerate(self._runs.items()):
-            if not run.is_done and _has_shards(run):
-                shards = f"positions_shards_{number}"
-                self._connection.register(shards, position_columns(run.path))
-                parts.append(f"select {quoted_text(name)} as run_id, * from {shards}")
+        for number, (name, run) in enumerate(in_shards.items()):
+            shards = f"positions_shards_{number}"
+            self._connection.register(shards, position_columns(run.path))
+            parts.append(f"select {quoted_text(name)} as run_id, * from {shards}")
         if not parts:
             self._make_empty("positions")
             return

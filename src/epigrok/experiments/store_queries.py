@@ -34,7 +34,7 @@ KEYS = {
     "context_length_sweep": _SCORED | _CONTEXT,
     "context_noise_sweep": _SCORED | _CONTEXT,
     "positions": {"step": "INTEGER", "split": "VARCHAR", "posterior": "VARCHAR"}
-    | {"num_samples": "SMALLINT", "context_length": "SMALLINT"},
+    | {"num_samples": "INTEGER", "context_length": "SMALLINT"},
 }
 """Columns that a table has even before a run has written a row."""
 APART = {

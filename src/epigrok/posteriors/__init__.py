@@ -18,6 +18,7 @@ from epigrok.posteriors.protocol import (
     Posterior,
     Sample,
     features_of,
+    logits_of,
     sampled_logits,
 )
 from epigrok.posteriors.weight_noise import WeightNoise
@@ -39,5 +40,6 @@ __all__ = [
     "WeightNoise",
     "features_of",
     "head_curvature",
+    "logits_of",
     "sampled_logits",
 ]

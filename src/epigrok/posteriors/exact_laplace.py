@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn import functional
 
 from epigrok.errors import UserError
-from epigrok.posteriors.protocol import HEAD, Facts, Sample
+from epigrok.posteriors.gaussian import HeadGaussian
+from epigrok.posteriors.protocol import Facts
 from epigrok.random_streams import normal, stream_key
 from epigrok.uncertainty import log_probabilities
 
@@ -26,7 +26,7 @@ LARGEST_HEAD = 8192
 
 
 @dataclass(frozen=True)
-class ExactLaplace:
+class ExactLaplace(HeadGaussian):
     """A Gaussian over the head with its full covariance."""
 
     weight_CD: Float[Tensor, "C D"]
@@ -62,16 +62,6 @@ class ExactLaplace:
         key, size = stream_key(self.seed, "laplace"), self.weight_CD.numel()
         noise = normal(key, (size,), index, self.weight_CD.device).double()
         return self.weight_CD + (self.covariance_root @ noise).view_as(self.weight_CD)
-
-    def sample(self, index: int) -> Sample:
-        """Replace the head and nothing else."""
-        return {HEAD: self.sample_head(index).to(torch.float32)}
-
-    def head_logits(
-        self, features_BTD: Float[Tensor, "B T D"], index: int
-    ) -> Float[Tensor, "B T C"]:
-        """Logits under the head of sample `index`."""
-        return functional.linear(features_BTD, self.sample_head(index).to(features_BTD.dtype))
 
 
 def exact_curvature(

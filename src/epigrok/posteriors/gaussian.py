@@ -1,12 +1,15 @@
-"""Independent Gaussian noise on the weights: what variational and noise posteriors share."""
+"""Gaussian noise on the weights, independent on all or any on the output head alone."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
-from epigrok.posteriors.protocol import Sample, fused_on_gpu
+from epigrok.posteriors.protocol import HEAD, Sample, fused_on_gpu
 from epigrok.random_streams import normal, stream_key
 
 
@@ -31,6 +34,24 @@ class DiagonalGaussian:
         keys = {name: stream_key(self.seed, f"posterior:{name}") for name in self.deviation}
         draw = fused_on_gpu(_draw, device)
         return draw(self.mean, self.deviation, keys, torch.tensor(index, device=device))
+
+
+class HeadGaussian(ABC):
+    """A posterior over the output head, given the head of each sample."""
+
+    @abstractmethod
+    def sample_head(self, index: int) -> Float[Tensor, "C D"]:
+        """Head weights of sample `index`, in double precision."""
+
+    def sample(self, index: int) -> Sample:
+        """Replace the head and nothing else."""
+        return {HEAD: self.sample_head(index).to(torch.float32)}
+
+    def head_logits(
+        self, features_BTD: Float[Tensor, "B T D"], index: int
+    ) -> Float[Tensor, "B T C"]:
+        """Logits under the head of sample `index`."""
+        return functional.linear(features_BTD, self.sample_head(index).to(features_BTD.dtype))
 
 
 def _draw(

@@ -22,11 +22,11 @@ from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
-from scipy.optimize import minimize_scalar
 from torch import Tensor
 from torch.nn import functional
 
 from epigrok.errors import UserError
+from epigrok.posteriors.gaussian import HeadGaussian
 from epigrok.posteriors.protocol import HEAD, Facts, Sample
 from epigrok.random_streams import normal, stream_key
 from epigrok.uncertainty import log_probabilities
@@ -62,7 +62,7 @@ class HeadCurvature:
 
 
 @dataclass(frozen=True)
-class LastLayerLaplace:
+class LastLayerLaplace(HeadGaussian):
     """The Kronecker-factored posterior, in the eigenbases of its factors."""
 
     weight_CD: Float[Tensor, "C D"]
@@ -136,24 +136,8 @@ class LastLayerLaplace:
         scaled_CD = rotated_CD * self.precision_CD.rsqrt()
         return self.class_basis_CC @ scaled_CD @ self.feature_basis_DD.T
 
-    def sample(self, index: int) -> Sample:
-        """Replace the head and nothing else."""
-        return {HEAD: self.sample_head(index).to(torch.float32)}
-
-    def head_logits(
-        self, features_BTD: Float[Tensor, "B T D"], index: int
-    ) -> Float[Tensor, "B T C"]:
-        """Logits under the head of sample `index`."""
-        return functional.linear(features_BTD, self.sample_head(index).to(features_BTD.dtype))
-
-    def logit_covariance(self, features_ND: Float[Tensor, "N D"]) -> Float[Tensor, "N C C"]:
-        """Covariance of the logits at given features."""
-        squared_ND = (features_ND.double() @ self.feature_basis_DD).square()
-        variance_NC = squared_ND @ self.precision_CD.reciprocal().T
-        return (self.class_basis_CC * variance_NC[:, None, :]) @ self.class_basis_CC.T
-
     def logit_variance(self, features: Float[Tensor, "*N D"]) -> Float[Tensor, "*N C"]:
-        """Diagonal of the logit covariance, without forming the rest."""
+        """Variance of each logit at given features."""
         squared = (features.double() @ self.feature_basis_DD).square()
         return squared @ self.precision_CD.reciprocal().T @ self.class_basis_CC.square().T
 
@@ -234,6 +218,9 @@ def _log_evidence(curvature: HeadCurvature, values_CD: Tensor, prior_precision: 
 
 
 def _evidence_optimum(curvature: HeadCurvature, values_CD: Tensor) -> float:
+    # Here, because only this needs SciPy, whose import takes a while.
+    from scipy.optimize import minimize_scalar
+
     result = minimize_scalar(
         lambda log_precision: -_log_evidence(curvature, values_CD, exp(log_precision)),
         bounds=LOG_PRECISION_BOUNDS,

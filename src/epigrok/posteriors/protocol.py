@@ -2,7 +2,7 @@
 
 A posterior is an immutable value. Its sample `index` is a pure function of the posterior, its seed
 and the index, so that two checkpoints evaluated with the same indices share their random numbers.
-Samples never touch the live weights: they go through `torch.func.functional_call`.
+Samples never touch the live weights: `logits_of` puts them in their place for one prediction.
 
 Letters: B rows, L tokens, T answers, C classes, D features.
 """
@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.func import functional_call
+from torch.nn import functional
 
 from epigrok.model import Network
 
@@ -22,7 +23,7 @@ HEAD = "head"
 """Name under which a sample replaces the output head alone, tied to an embedding or not."""
 
 Sample = Mapping[str, Tensor]
-"""Parameters to replace; the others keep their live value."""
+"""Parameters to replace, or `HEAD` alone; the others keep their live value. See `logits_of`."""
 
 Facts = Mapping[str, float]
 """Columns that tables keep beside a posterior's scores."""
@@ -80,10 +81,21 @@ def sampled_logits(
         for index in range(num_samples):
             yield (posterior.head_logits(features_BTD, index) for features_BTD in features)
         return
-    predict = fused_on_gpu(_logits_of, _device_of(model))
+    predict = fused_on_gpu(logits_of, _device_of(model))
     for index in range(num_samples):
         parameters = dict(posterior.sample(index))
         yield (predict(model, parameters, tokens_BL) for tokens_BL in tokens)
+
+
+def logits_of(
+    model: Network, sample: Sample, tokens_BL: Int[Tensor, "B L"]
+) -> Float[Tensor, "B T C"]:
+    """The logits of `model` with the parameters of `sample` in the place of its own."""
+    if HEAD in sample:
+        # An embedding tied to the head stays as it was, which `functional_call` cannot do.
+        return functional.linear(model.features(tokens_BL), sample[HEAD])
+    logits_BTC: Float[Tensor, "B T C"] = functional_call(model, dict(sample), (tokens_BL,))
+    return logits_BTC
 
 
 def features_of(model: Network, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B T D"]:
@@ -91,11 +103,6 @@ def features_of(model: Network, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, 
     compute = fused_on_gpu(_features_of, _device_of(model))
     features_BTD: Float[Tensor, "B T D"] = compute(model, tokens_BL)
     return features_BTD
-
-
-def _logits_of(model: Network, parameters: dict[str, Tensor], tokens_BL: Tensor) -> Tensor:
-    logits_BTC: Tensor = functional_call(model, parameters, (tokens_BL,))
-    return logits_BTC
 
 
 def _features_of(model: Network, tokens_BL: Tensor) -> Tensor:

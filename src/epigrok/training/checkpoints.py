@@ -58,7 +58,7 @@ def write_checkpoint(root: Path, state: TrainState, ladder: list[int]) -> None:
             "optimisers": [optimiser.state_dict() for optimiser in state.optimisers],
         }
         torch.save(resume, directory / RESUME)
-        digests = {name: _digest(directory / name) for name in (WEIGHTS, RESUME)}
+        digests = {path.name: _digest(path) for path in sorted(directory.iterdir())}
         (directory / DIGESTS).write_text(json.dumps(digests))
 
     try:
@@ -84,14 +84,17 @@ def keep_resumable(root: Path, ladder: list[int], number: int) -> None:
 def restore_newest(root: Path, state: TrainState) -> bool:
     """Put the newest intact checkpoint into `state`; False if there is none."""
     remove_unfinished(root)
-    for step in reversed(_resumable_steps(root)):
-        directory = checkpoint_path(root, step)
+    steps = _resumable_steps(root)
+    while steps:
+        directory = checkpoint_path(root, steps.pop())
         problem = _problem_with(directory)
         if problem is None:
             _restore(directory, state)
             return True
-        message = f"checkpoint {directory} is damaged ({problem}); falling back to the one before"
-        warnings.warn(message, stacklevel=2)
+        fallback = "falling back to the one before" if steps else "starting over"
+        warnings.warn(f"checkpoint {directory} is damaged ({problem}); {fallback}", stacklevel=2)
+        # Else it would count among the newest ones, and those to come would have to go instead.
+        (directory / RESUME).unlink()
     return False
 
 
@@ -110,11 +113,7 @@ def load_weights(root: Path, step: int) -> dict[str, Tensor]:
     steps = checkpoint_steps(root)
     if step not in steps:
         raise UserError(f"no checkpoint of step {step} in {root}; there are: {steps}")
-    path = checkpoint_path(root, step) / WEIGHTS
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"cannot read {path}: {error}") from error
+    return _tensors(checkpoint_path(root, step) / WEIGHTS)
 
 
 def load_ivon_posterior(root: Path, step: int, model: nn.Module) -> DiagonalGaussian | None:
@@ -124,7 +123,14 @@ def load_ivon_posterior(root: Path, step: int, model: nn.Module) -> DiagonalGaus
         return None
     mean = frozen_parameters(model)
     device = next(iter(mean.values())).device
-    return DiagonalGaussian("ivon", mean, load_file(path, device=str(device)))
+    return DiagonalGaussian("ivon", mean, _tensors(path, device))
+
+
+def _tensors(path: Path, device: torch.device | str = "cpu") -> dict[str, Tensor]:
+    try:
+        return load_file(path, device=str(device))
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"cannot read {path}: {error}") from error
 
 
 def _contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -144,7 +150,8 @@ def _restore(directory: Path, state: TrainState) -> None:
 def _problem_with(directory: Path) -> str | None:
     try:
         digests = json.loads((directory / DIGESTS).read_text())
-        broken = [name for name in (WEIGHTS, RESUME) if digests[name] != _digest(directory / name)]
+        expected = {WEIGHTS: digests[WEIGHTS], RESUME: digests[RESUME], **digests}
+        broken = [name for name, digest in expected.items() if digest != _digest(directory / name)]
     except (OSError, ValueError, KeyError, TypeError) as error:
         return str(error)
     return f"{', '.join(broken)} changed since it was written" if broken else None
