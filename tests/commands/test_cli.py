@@ -1,6 +1,7 @@
 """The command line: help, mistakes as one sentence, exit codes."""
 
 import re
+import shlex
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -57,6 +58,9 @@ def test_presets_lists_each_on_a_line_with_its_name_apart(
         (["evaluate", "zoo:icl-tiny", "--posteriors", "point", "point"], "twice in point, point"),
         (["status", ".", "--every", "-1"], "every must be positive, got -1"),
         (["sweep", "smoke", "--lease-seconds", "0"], "lease_seconds must be positive, got 0"),
+        (["train", "classic", "--out", "/proc/version"], "cannot write to /proc/version"),
+        (["theory", "--seed", "-1"], "the seed must not be negative, not -1"),
+        (["evaluate", "nowhere"], "error: nowhere is not a run directory"),
         (["bench", "classic", "--json", "/proc/none/x.json"], "cannot write to /proc/none"),
     ],
 )
@@ -90,6 +94,37 @@ def test_a_changed_recipe_is_told_so_in_one_line(
     assert sorted(scores) == sorted([s, p] for s in ("id_train", "id_val") for p in tracked)
     assert main(["train", "classic", "--out", str(tmp_path / "run"), *small]) == 0
     assert "is finished; nothing to do" in capsys.readouterr().out
+
+
+def test_help_needs_no_preset(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_request:
+        main(["train", "--help"])
+    assert exit_request.value.code == 0
+    assert all(name in capsys.readouterr().out for name in presets()[:1])
+
+
+@pytest.mark.parametrize("flag", [["--stop-at-step", "2"], ["--stop-at-step=2"]])
+def test_a_pause_is_not_part_of_how_to_go_on(
+    flag: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    shape = ["--num-steps", "4", "--schedule.warmup-steps", "1", "--out", str(tmp_path / "run")]
+    for _ in range(2):
+        assert main(["train", "classic", *flag, *shape]) == 130
+        (line,) = [text for text in capsys.readouterr().out.splitlines() if "to resume" in text]
+        assert line.endswith(f"run: {shlex.join(['epigrok', 'train', 'classic', *shape])}")
+    assert main(["train", "classic", *shape]) == 0
+
+
+@pytest.mark.parametrize("command", ["status", "separation"])
+def test_runs_that_come_with_the_package_are_named_alike_everywhere(
+    command: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([command, "zoo:icl-tiny"]) == 0
+    assert "icl-tiny" in capsys.readouterr().out
 
 
 def test_a_run_that_cannot_begin_leaves_the_terminal_as_it_was(

@@ -66,3 +66,13 @@ def test_a_second_evaluation_with_more_samples_is_not_mixed_in() -> None:
     (times,) = grokking_times([*curve, extra | {"accuracy_final": 1.0, "epistemic_final": 9.0}])
     assert times.peak == 300
     assert times.num_samples == 16
+
+
+def test_rows_may_come_in_any_order() -> None:
+    curve = rows(FITTED, [0, 0, 0, 0.1, 0.5, 0.96, 1.0], [0.01, 0.2, 0.5, 0.6, 0.3, 0.1, 0.05])
+    assert grokking_times(curve[::-1]) == grokking_times(curve)
+
+
+def test_what_never_was_uncertain_does_not_collapse() -> None:
+    (times,) = grokking_times(rows(FITTED, [1.0] * 7, [0.0] * 7))
+    assert times.collapsed is None

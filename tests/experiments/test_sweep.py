@@ -175,6 +175,14 @@ def test_a_wrong_field_or_value_is_named(name: str, value: object, message: str)
             '{"methods": ["icl-paper"], "axes": {"task.num_base_tasks": [8, 300]}}',
             "at task.num_base_tasks = 300 of preset icl-paper: 1200 training tasks",
         ),
+        (
+            '{"methods": ["classic"], "variants": ["a", "b"]}',
+            "no condition makes other runs of variant b",
+        ),
+        (
+            '{"methods": ["classic"], "axes": {"optim.weight_decay": [1, 1.0]}}',
+            "'optim.weight_decay' lists a value twice",
+        ),
     ],
 )
 def test_mistakes_in_a_file_are_one_sentence(

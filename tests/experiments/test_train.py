@@ -17,6 +17,7 @@ from pathlib import Path
 import duckdb
 import pytest
 import torch
+from safetensors.torch import save_file
 
 import epigrok
 from epigrok.config import AdamWConfig, EvaluationConfig, RunConfig, ScheduleConfig, preset
@@ -25,6 +26,7 @@ from epigrok.evaluation import evaluation_sets, score_posterior
 from epigrok.experiments import DivergedError, Run, TrainOptions, training
 from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
 from epigrok.experiments.lease import read_holder
+from epigrok.experiments.position_shards import position_columns
 from epigrok.experiments.run_files import RunDirectory
 from epigrok.experiments.sweep import Sweep, prepare
 from epigrok.files import read_json_lines
@@ -350,6 +352,36 @@ def test_results_from_fewer_rows_replace_no_others(finished: Run, tmp_path: Path
     assert kept == full
     more = evaluate_run(run, EvaluateOptions(posteriors=("point",), num_rows=40))
     assert read_json_lines(run_dir / "evaluation.jsonl")[-len(more) :] == more
+
+
+def test_a_run_made_without_a_database_library_can_be_asked_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("epigrok.experiments.position_shards.find_spec", lambda _: None)
+    run = epigrok.train(tiny(), tmp_path / "without")
+    assert run.is_done
+    count = "select count(*) from positions"
+    found = epigrok.open_sweep(run.path).sql(count).fetchall()
+    monkeypatch.undo()
+    other = epigrok.train(tiny(), tmp_path / "with")
+    assert found == epigrok.open_sweep(other.path).sql(count).fetchall()
+    assert found[0][0] > 0
+
+
+def test_many_samples_fit_into_the_table_of_positions(tmp_path: Path) -> None:
+    (tmp_path / "positions").mkdir()
+    metrics = {"id_val/laplace/40000": torch.ones(2, 3)}
+    names = {"metrics": "accuracy,nll"}
+    save_file(metrics, tmp_path / "positions" / "step-10.safetensors", metadata=names)
+    assert position_columns(tmp_path)["num_samples"].tolist() == [40_000] * 3
+
+
+def test_a_name_is_no_configuration(tmp_path: Path) -> None:
+    # In a process of its own, because here the tests' own type checks would speak first.
+    text = f"import epigrok; epigrok.train('classic', {str(tmp_path / 'run')!r})"
+    found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert "a RunConfig is needed, such as preset('classic'), not 'classic'" in found.stderr
+    assert not (tmp_path / "run").exists()
 
 
 def test_training_can_end_with_the_sweeps_over_contexts(tmp_path: Path) -> None:

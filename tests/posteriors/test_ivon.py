@@ -400,6 +400,21 @@ def test_misuse_is_refused() -> None:
     for name, value in (("lr", 0.0), ("ess", -1.0), ("hess_init", 0.0), ("betas", (0.9, 1.0))):
         with pytest.raises(UserError, match=name):
             IVON(network().parameters(), **{**SETTINGS, name: value})
+    with pytest.raises(UserError, match="float32 or float64"):
+        IVON(network(torch.bfloat16).parameters(), **SETTINGS)
+
+
+@pytest.mark.parametrize("beta_1", [0.0, 0.9, 0.999999])
+def test_a_first_step_follows_its_gradient_whatever_the_momentum(beta_1: float) -> None:
+    weights = nn.Parameter(torch.tensor([1.0]))
+    unbounded = {"weight_decay": 0.0, "clip_radius": 100.0}
+    settings = {**SETTINGS, **unbounded, "betas": (beta_1, 1 - 1e-7), "ess": 1e16}
+    optimiser = IVON([weights], **settings)
+    with optimiser.sampled_weights():
+        (3.0 * weights).sum().backward()
+    optimiser.step()
+    step = SETTINGS["lr"] * 3.0 / SETTINGS["hess_init"]
+    assert weights.item() == pytest.approx(1.0 - step, rel=1e-5)
 
 
 def test_the_posterior_has_the_spread_it_reports() -> None:

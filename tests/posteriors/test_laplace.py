@@ -341,3 +341,23 @@ def test_uncertainty_of_a_saturated_head_grows_with_a_weak_prior() -> None:
             epistemic[margin, prior] = decompose(probs).epistemic.mean().item()
     assert epistemic[3.0, 0.1] > 10 * epistemic[0.5, 0.1]
     assert epistemic[3.0, 1000.0] < 0.1 * epistemic[0.5, 1000.0]
+
+
+def test_the_curvature_of_certain_predictions_keeps_its_digits() -> None:
+    """p(1 - p) of a class that has all but 1e-18 of the probability is 1e-18, not zero."""
+    features = torch.ones(3, 1, dtype=torch.float64)
+    weight = torch.tensor([[40.0], [0.0], [-1.0]], dtype=torch.float64)
+    curvature = curvature_of(features, weight, torch.zeros(3, dtype=torch.int64))
+    other, third = math.exp(-40.0), math.exp(-41.0)
+    diagonal = 3 * torch.tensor([other + third, other, third], dtype=torch.float64)
+    torch.testing.assert_close(curvature.class_factor_CC.diagonal(), diagonal, rtol=1e-12, atol=0)
+    exact = exact_curvature(weight, [features])
+    torch.testing.assert_close(exact.diagonal(), diagonal, rtol=1e-12, atol=0)
+
+
+def test_an_exact_fit_to_nothing_or_to_what_is_not_finite_is_refused() -> None:
+    _, weight, _ = problem()
+    with pytest.raises(UserError, match="at least one answer"):
+        exact_curvature(weight, [])
+    with pytest.raises(ValueError, match="not finite"):
+        exact_curvature(weight, [torch.full((2, 6), torch.nan)])

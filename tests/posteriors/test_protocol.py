@@ -157,6 +157,13 @@ def test_further_training_does_not_change_a_posterior() -> None:
         assert all(torch.equal(sample[name], now[name]) for name in sample)
 
 
+def test_samples_have_the_type_of_the_weights() -> None:
+    _, state, _ = trained()
+    model = state.model.bfloat16()
+    sample = WeightNoise.relative(model, 0.1).sample(0)
+    assert {weights.dtype for weights in sample.values()} == {torch.bfloat16}
+
+
 def test_noise_scales_share_their_random_numbers(
     world: tuple[RunConfig, TrainState, dict[str, EvaluationSet]],
 ) -> None:

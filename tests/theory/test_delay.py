@@ -158,7 +158,8 @@ def test_directions_without_data_are_never_learned_without_a_prior() -> None:
 def test_the_paper_formula_is_not_evaluated_without_an_edge() -> None:
     assert np.isnan(delay.delay_leading([1.0, 1.5], 0.0)).all()
     assert np.isnan(delay.crossings_lambert(1.5, 0.1, 1e-3).s_gen_peak)
-    assert delay.crossings_lambert(1.0, 0.0, 1e-3).s_gen_peak == np.inf
+    for gamma in (0.0, 1e-4, 0.4):
+        assert delay.crossings_lambert(1.0, gamma, 1e-3).s_gen_peak == np.inf
 
 
 def test_delay_saturates_as_lambda_approaches_one() -> None:

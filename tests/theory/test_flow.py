@@ -201,3 +201,24 @@ def test_a_flat_prior_is_the_limit_of_wide_ones() -> None:
     wide = eigen_flow(p.X, p.y, 0.5, 1e14, p.mu0, p.Sigma0)
     assert flow.mean_at(flat, 0.3) == pytest.approx(flow.mean_at(wide, 0.3), abs=1e-11)
     assert flow.risks_at(flat, 0.3, p.w_star, 0.0).emp.linear == 0.0
+
+
+@pytest.mark.parametrize("tau2", [1.0, 1e8, 1e18])
+@pytest.mark.parametrize("conditions", [[1.0, 1.0, 1.0], [1.0, 1e-3, 1e-6]])
+def test_a_wide_prior_costs_no_digits(tau2: float, conditions: list[float]) -> None:
+    """Three data points for five weights, so that two directions have no data at all."""
+    rng = np.random.default_rng(4)
+    left, right = (np.linalg.qr(rng.standard_normal((d, d)))[0] for d in (3, 5))
+    X = (left * conditions) @ right[:, :3].T
+    w_star = rng.standard_normal(5)
+    y = X @ w_star
+    sigma2 = 1e-5
+    made = eigen_flow(X, y, sigma2, tau2, np.zeros(5), 1.0)
+    values = np.array(conditions)
+    shrunk = values**2 / (values**2 + sigma2 / tau2) * (right[:, :3].T @ w_star)
+    assert flow.mean_at(made, np.inf) == pytest.approx(right[:, :3] @ shrunk, abs=1e-8)
+    start = flow.risks_at(made, 0.0, w_star, 0.0)
+    assert start.gen.total == pytest.approx(0.5 * (w_star @ w_star + 5), rel=1e-12)
+    assert start.emp.total == pytest.approx((y @ y + (X**2).sum()) / 6, rel=1e-12)
+    general = flow.risks_at(made, 0.0, w_star, 0.0, np.eye(5))
+    assert general.gen.total == pytest.approx(start.gen.total, rel=1e-12)

@@ -65,3 +65,16 @@ def test_the_limit_curves_do_not_depend_on_n() -> None:
     ratios = [m.eps / m.initial_excess_risk(0.9) for m in (small, large)]
     assert ratios[0] == pytest.approx(ratios[1])
     assert small.covariance_share == pytest.approx(100 / 101)
+
+
+def test_a_risk_that_dips_and_rises_again_has_crossed() -> None:
+    model = LinearModel(n=200, sigma2=1e-4, sigma_eps2=1.0, tau2=1.0, s0=0.0, eps=1.0)
+    system = sample_system(model, 0.9, np.random.default_rng(0))
+    times = np.geomspace(1e-3, 1e6, 4000)
+    risks = residual_moments(system, times, "gen").risk
+    lowest, final = risks.min(), float(residual_moments(system, np.inf, "gen").risk)
+    assert lowest < final
+    level = 0.5 * (lowest + final)
+    s = risk_crossing(system, level, "gen")
+    assert residual_moments(system, s, "gen").risk == pytest.approx(level, rel=1e-10)
+    assert times[np.argmax(risks <= level) - 1] <= s <= times[np.argmax(risks <= level)]

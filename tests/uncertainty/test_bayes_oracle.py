@@ -205,3 +205,12 @@ def test_a_modulus_too_large_for_the_table_of_answers_is_told_and_can_do_without
     with pytest.raises(UserError, match=r"63001 tasks x 63001 inputs.*oracle_noise to 0"):
         with_oracle(config, family, batch)
     assert with_oracle(config, family, batch, noise=0.0).oracle is None
+
+
+@pytest.mark.parametrize("noise", [1e-308, 5e-324])
+def test_the_tiniest_noise_makes_no_other_prediction(noise: float) -> None:
+    answers = torch.tensor([[0, 1], [1, 1], [2, 0]])
+    inputs, shown = torch.tensor([[0, 1]]), torch.tensor([[1, 1]])
+    probs = BayesOracle(answers, 3, noise).log_probs(inputs, shown).exp()
+    expected = torch.tensor([[[1 / 3, 1 / 3, 1 / 3], [0.0, 1.0, 0.0]]], dtype=torch.float64)
+    torch.testing.assert_close(probs, expected)

@@ -3,6 +3,7 @@
 import math
 
 import mpmath
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -169,3 +170,26 @@ def test_probabilities_may_be_rounded_to_their_type(dtype: torch.dtype) -> None:
 def test_predictions_without_samples_are_refused() -> None:
     with pytest.raises(UserError, match="samples first and classes last"):
         decompose(torch.full((0, 3, 4), 0.25))
+
+
+def test_arrays_lists_and_certain_votes_are_taken_too() -> None:
+    votes = [[[1, 0, 0]], [[0, 1, 0]]]
+    for probs in (votes, np.array(votes, dtype=np.float32), torch.tensor(votes, dtype=torch.bool)):
+        assert decompose(probs).epistemic.item() == pytest.approx(math.log(2))
+    for wrong in ([[["a"]]], [[0.5], [0.5, 0.5]], torch.ones(1, 1, 1) * 1j):
+        with pytest.raises(UserError, match="probabilities must be"):
+            decompose(wrong)
+
+
+def test_rounded_probabilities_are_normalised() -> None:
+    uniform = torch.full((1, 1, 31), 1 / 31, dtype=torch.bfloat16)
+    assert decompose(uniform).total.item() == pytest.approx(math.log(31))
+
+
+def test_a_logit_of_minus_infinity_is_an_impossible_class() -> None:
+    stream = EntropyStream()
+    for logits in ([0.0, 0.0, -math.inf], [-math.inf, 0.0, 0.0]):
+        stream.add(log_probabilities(torch.tensor([logits])))
+    parts = stream.decomposition()
+    assert parts.aleatoric.item() == pytest.approx(math.log(2))
+    assert parts.total.item() == pytest.approx(1.5 * math.log(2))

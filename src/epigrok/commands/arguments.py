@@ -31,12 +31,13 @@ def parse(
 
 def preset_and_rest(command: str, arguments: Sequence[str]) -> tuple[str, list[str]]:
     """Split off the preset's name, which decides the fields that the rest may set."""
+    usage = f"epigrok {command} PRESET …, one of {', '.join(presets())}"
+    hint = f"`epigrok {command} PRESET --help` lists what can be set"
+    if arguments and arguments[0] in ("-h", "--help"):
+        print(f"usage: {usage}\n{hint}")
+        raise SystemExit(0)
     if not arguments or arguments[0].startswith("-"):
-        names = ", ".join(presets())
-        raise UserError(
-            f"name a preset first: epigrok {command} PRESET …, one of {names}; "
-            f"`epigrok {command} PRESET --help` lists what can be set"
-        )
+        raise UserError(f"name a preset first: {usage}; {hint}")
     name, *rest = arguments
     preset(name)
     return name, rest

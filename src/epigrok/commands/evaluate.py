@@ -51,9 +51,10 @@ def _print_rows(rows: list[dict[str, Any]], sweep: ContextSweep | None) -> None:
     suffix = "" if sweep else "_final"
     axis = sweep.replace("-", "_") if sweep else None
     heads = [axis] if axis else []
-    print(_line(["split", "posterior", *heads, *_COLUMNS]))
+    columns = [f"{name}{suffix}" for name in _COLUMNS]
+    print(_line(["split", "posterior", *heads, *columns]))
     for row in rows:
-        numbers = [f"{row[f'{name}{suffix}']:.4g}" for name in _COLUMNS]
+        numbers = [f"{row[name]:.4g}" for name in columns]
         print(_line([row["split"], row["posterior"], *(str(row[h]) for h in heads), *numbers]))
 
 

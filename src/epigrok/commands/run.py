@@ -4,13 +4,14 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
 from epigrok.commands.arguments import parse
 from epigrok.errors import UserError
 from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_HELD, EXIT_STOPPED
+from epigrok.experiments.device import DeviceName
 from epigrok.experiments.engines.worker import WorkerOptions, stop_without_driver
 from epigrok.experiments.lease import LeaseHeldError, LeaseLostError, is_held
 from epigrok.experiments.run_files import RunDirectory
@@ -26,7 +27,7 @@ class RunArguments:
 
     run_dir: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN_DIR")]
     """With a config.json, as `epigrok sweep` prepares it."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: DeviceName = "auto"
     options: Annotated[WorkerOptions, tyro.conf.arg(name="")] = field(default_factory=WorkerOptions)
     driver_pid: int | None = None
     """Save and leave when this parent process is gone."""
@@ -39,8 +40,10 @@ def main(arguments: Sequence[str]) -> int:
     run.config_json()
     # Asked here as well as under the lease, because loading torch takes its time.
     if run.is_done:
+        print(f"{run.path} is finished; nothing to do")
         return EXIT_DONE
     if is_held(run.path):
+        print(f"{run.path} is being worked on by somebody else")
         return EXIT_HELD
     if parsed.driver_pid is not None:
         stop_without_driver(parsed.driver_pid)

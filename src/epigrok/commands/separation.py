@@ -19,6 +19,7 @@ from epigrok.errors import UserError
 from epigrok.evaluation import AccuracyBounds, Reading, Separation, readings, separations
 from epigrok.evaluation.separation import OUTCOMES
 from epigrok.experiments.run_files import RunDirectory, run_directories
+from epigrok.experiments.zoo import located
 from epigrok.files import make_writable_directory, read_json_lines, write_file
 
 _HEADS = {
@@ -42,7 +43,7 @@ class SeparationArguments:
     """
 
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
-    """Of a sweep, or of a single run."""
+    """Of a sweep, or of a single run; `zoo:NAME` is one that comes with the package."""
     split: Literal["id_val", "ood_train", "ood_val"] = "id_val"
     """Held-out split to judge by."""
     csv: Path | None = None
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     parsed = parse(SeparationArguments, "separation", arguments)
     if parsed.csv is not None:
         make_writable_directory(parsed.csv.absolute().parent)
-    directories = run_directories(parsed.directory)
+    directories = run_directories(located(parsed.directory))
     runs = [run for path in directories if (run := _read(path, parsed.split)) is not None]
     if not runs:
         raise UserError(

@@ -25,6 +25,7 @@ from epigrok.experiments.status import (
     varying_fields,
 )
 from epigrok.experiments.wording import duration_text, printable
+from epigrok.experiments.zoo import located
 
 _STYLES = {"running": "cyan", "failed": "bold red", "lost": "bold yellow", "done": "green"}
 _SHORT = {
@@ -41,7 +42,7 @@ class StatusArguments:
     """Show where the runs of a sweep stand, from the files in its directory alone."""
 
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
-    """Of a sweep, or of a single run."""
+    """Of a sweep, or of a single run; `zoo:NAME` is one that comes with the package."""
     watch: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Keep looking until every run is done; Ctrl-C ends it and disturbs no run."""
     every: float = 2.0
@@ -54,13 +55,14 @@ class StatusArguments:
 def main(arguments: Sequence[str]) -> int:
     """Print the table, once or again and again."""
     parsed = parse(StatusArguments, "status", arguments)
+    directory = located(parsed.directory)
     is_terminal = sys.stdout.isatty()
     console = Console() if is_terminal else Console(width=_PLAIN_WIDTH, no_color=True)
     try:
         if parsed.watch and is_terminal:
-            _watch(parsed, console)
+            _watch(directory, parsed.every, console)
         else:
-            while not _print_once(parsed.directory, console) and parsed.watch:
+            while not _print_once(directory, console) and parsed.watch:
                 time.sleep(parsed.every)
     except KeyboardInterrupt:
         return 0
@@ -74,15 +76,15 @@ def _print_once(directory: Path, console: Console) -> bool:
     return all(status.state == "done" for status in statuses)
 
 
-def _watch(parsed: StatusArguments, console: Console) -> None:
+def _watch(directory: Path, every: float, console: Console) -> None:
     with Live(console=console, auto_refresh=False) as live:
         while True:
-            statuses = read_statuses(parsed.directory)
+            statuses = read_statuses(directory)
             view = status_view(statuses, max(3, console.size.height - 8), is_plain=False)
             live.update(view, refresh=True)
             if all(status.state == "done" for status in statuses):
                 return
-            time.sleep(parsed.every)
+            time.sleep(every)
 
 
 def status_view(statuses: list[RunStatus], max_rows: int | None, is_plain: bool) -> Group:

@@ -9,6 +9,7 @@ import tyro
 
 from epigrok.commands.arguments import parse
 from epigrok.experiments.tensorboard import write_event_files
+from epigrok.experiments.zoo import located
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +17,7 @@ class TensorBoardArguments:
     """Convert the tables of all runs of a sweep into TensorBoard event files."""
 
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
-    """Of a sweep, or of a single run."""
+    """Of a sweep, or of a single run; `zoo:NAME` is one that comes with the package."""
     logdir: Path
     """Where to write; each run gets a folder named by its id, written anew."""
 
@@ -24,7 +25,7 @@ class TensorBoardArguments:
 def main(arguments: Sequence[str]) -> int:
     """Write the event files."""
     parsed = parse(TensorBoardArguments, "tensorboard", arguments)
-    number = write_event_files(parsed.directory, parsed.logdir)
+    number = write_event_files(located(parsed.directory), parsed.logdir)
     print(
         f"{number} runs in {parsed.logdir}; look at them with: tensorboard --logdir {parsed.logdir}"
     )

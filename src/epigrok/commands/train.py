@@ -58,9 +58,10 @@ def main(arguments: Sequence[str]) -> int:
 def _conclude(run: Run, rest: Sequence[str], stop_at_step: int | None) -> int:
     step = run.directory.status()["step"]
     if not run.is_done:
-        command = shlex.join(["epigrok", "train", run.config.preset, *rest])
-        again = "without --stop-at-step" if step == stop_at_step else "again"
-        print(f"stopped at step {step}, saved; to resume, run {again}: {command}")
+        is_due = stop_at_step is not None and step >= stop_at_step
+        flags = _without("--stop-at-step", rest) if is_due else rest
+        command = shlex.join(["epigrok", "train", run.config.preset, *flags])
+        print(f"stopped at step {step}, saved; to resume, run: {command}")
         return EXIT_STOPPED
     # The last evaluation is made with several numbers of samples; the largest comes last.
     last = {
@@ -76,3 +77,17 @@ def _conclude(run: Run, rest: Sequence[str], stop_at_step: int | None) -> int:
         )
     print(f"done; metrics in {run.directory.table('metrics')}")
     return 0
+
+
+def _without(flag: str, arguments: Sequence[str]) -> list[str]:
+    """The arguments but for `flag` and its value, however they are written."""
+    kept, is_value = [], False
+    for argument in arguments:
+        name, equals, _ = argument.partition("=")
+        if name.replace("_", "-") == flag:
+            is_value = not equals
+            continue
+        if not is_value:
+            kept.append(argument)
+        is_value = False
+    return kept

@@ -134,25 +134,26 @@ def icl_small() -> RunConfig:
 
 
 def icl_small_ivon() -> RunConfig:
-    """`icl-small` trained with IVON: 0.88 on seen and 0.51 on unseen inputs, without grokking."""
+    """`icl-small` trained with IVON: generalises over inputs and tasks, 0.83 of both at 14,000."""
     config = icl_small()
     return replace(
         config,
         preset="icl-small-ivon",
-        # What did best of seven; docs/experiment-log.md has the others.
+        # With half the decay it memorises inputs, with more it gives unseen tasks up; and it needs
+        # its learning rate for long (docs/experiment-log.md).
         optim=IVONConfig(
             lr=0.3,
             ess=1e10,
             hess_init=1e-3,
-            weight_decay=1e-4,
+            weight_decay=2e-4,
             betas=(0.9, 0.99999),
             clip_radius=1e-3,
         ),
-        schedule=ScheduleConfig(warmup_steps=200),
+        schedule=ScheduleConfig(warmup_steps=200, final_scale=0.5),
         evaluation=replace(
             config.evaluation, posteriors=("point", *_IVONS, "weight-noise:0.1"), every=500
         ),
-        num_steps=14_000,
+        num_steps=22_000,
     )
 
 

@@ -29,7 +29,8 @@ class EvaluationConfig:
     """What to track: point, laplace[:δ|:evidence], laplace-exact, laplace-probit, weight-noise:s,
     ivon, ivon-isotropic."""
     num_rows: int = 2048
-    """Rows per split, rounded up so that every task appears equally often."""
+    """Rows per split, rounded up so that every task appears equally often; the classic task, whose
+    rows are single examples, always takes all it has."""
     num_sampled_rows: int = 2048
     """Of those, rows on which sampled posteriors are evaluated: each sample costs a pass."""
     num_samples: int = 16
@@ -41,7 +42,8 @@ class EvaluationConfig:
     final_sweeps: tuple[ContextSweep, ...] = ()
     """What to vary of the context once training is over."""
     oracle_noise: float = 1e-3
-    """Label noise that the exact Bayesian predictors allow for; 0 leaves them out."""
+    """Label noise that the exact Bayesian predictors allow for; 0 leaves them out. The classic task
+    has none."""
 
     def __post_init__(self) -> None:
         require_positive(

@@ -26,7 +26,11 @@ def to_json(config: RunConfig) -> Json:
 
 
 def from_json(values: Json) -> RunConfig:
-    """The configuration that `to_json` wrote; unknown and missing fields are errors."""
+    """The configuration that `to_json` wrote.
+
+    Unknown fields are errors, and so are missing ones without a default; others take it, so that
+    a run from before a field existed stays readable.
+    """
     config: RunConfig = _decode(RunConfig, values, "config")
     return config
 

@@ -9,7 +9,7 @@ FITTED_THRESHOLD = 0.95
 """Accuracy on the training split from which it counts as fitted; uncertainty before says little:
 it is small at initialisation too."""
 COLLAPSE_SHARE = 0.25
-"""Share of its peak below which uncertainty has collapsed."""
+"""Share of its peak down to which uncertainty has collapsed."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,10 @@ class GrokkingTimes:
     generalised: int | None
     """First evaluation with this split at 0.95 accuracy, holding to the end."""
     peak: int | None
-    """Evaluation with the largest epistemic uncertainty."""
+    """Evaluation with the largest epistemic uncertainty of all, before fitting too: where fitting
+    and generalising coincide, it comes before both. (`separation` looks only from fitting on.)"""
     collapsed: int | None
-    """First evaluation, once fitted and past the peak, under a quarter of it to the end."""
+    """First evaluation, once fitted and past the peak, at a quarter of it or less to the end."""
     peak_epistemic: float
     final_epistemic: float
 
@@ -50,7 +51,7 @@ def curves_of(
     metrics: Iterable[Mapping[str, Any]],
 ) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
     """(posterior, split) -> its rows over training, all with the same number of samples."""
-    rows = list(metrics)
+    rows = sorted(metrics, key=lambda row: row["step"])
     smallest: dict[str, int] = {}
     for row in rows:
         # The last step is evaluated a second time with more samples; curves compare like with like.
@@ -89,6 +90,8 @@ def _times(
     peak_index = max(range(len(values)), key=values.__getitem__)
     after = [row for row in curve[peak_index:] if fitted is not None and row["step"] >= fitted]
     level = COLLAPSE_SHARE * values[peak_index]
+    # What never was uncertain has nothing to collapse from.
+    after = after if values[peak_index] > 0.0 else []
     return GrokkingTimes(
         split=split,
         posterior=posterior,

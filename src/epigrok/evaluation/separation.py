@@ -109,11 +109,12 @@ def readings(metrics: Iterable[Mapping[str, Any]], split: str, num_classes: int)
     table = []
     for (posterior, name), curve in curves.items():
         is_sampled = curve[0]["num_samples"] > 1
-        if name != split or not (is_sampled or posterior == "point"):
+        train_curve = curves.get((posterior, "id_train"))
+        if name != split or train_curve is None or not (is_sampled or posterior == "point"):
             continue
         column = "epistemic_final" if is_sampled else "total_final"
         uncertainty = curve[-1][column]
-        training = curves[posterior, "id_train"][-1][column]
+        training = train_curve[-1][column]
         once_fitted = [row for row in curve if fitted is not None and row["step"] >= fitted]
         peak = max(once_fitted, key=lambda row: row[column], default=None)
         table.append(

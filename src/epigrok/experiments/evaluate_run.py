@@ -38,7 +38,7 @@ class EvaluateOptions:
     num_samples: int | None = None
     """Weight samples, by default as many as the run's final evaluation."""
     num_rows: int | None = None
-    """Rows per split, by default as many as in the run itself."""
+    """Rows per split, by default as many as in the run itself; see `evaluation.num_rows`."""
     device: DeviceName = "auto"
 
     def __post_init__(self) -> None:

@@ -18,9 +18,7 @@ _PACKAGES = ("torch", "numpy", "safetensors", "triton")
 def provenance(device: torch.device) -> dict[str, Any]:
     """What to write beside a new run."""
     return {
-        "epigrok": epigrok.__version__,
-        "commit": _git("rev-parse", "HEAD"),
-        "has_uncommitted_changes": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        **_code(),
         "processes": [this_process(device)],
     }
 
@@ -36,6 +34,16 @@ def this_process(device: torch.device) -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "versions": {name: found for name in _PACKAGES if (found := _version(name))},
+        # Another one than at the start, if the run went on after an update.
+        **_code(),
+    }
+
+
+def _code() -> dict[str, Any]:
+    return {
+        "epigrok": epigrok.__version__,
+        "commit": _git("rev-parse", "HEAD"),
+        "has_uncommitted_changes": bool(_git("status", "--porcelain", "--untracked-files=no")),
     }
 
 

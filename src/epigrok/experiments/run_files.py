@@ -78,8 +78,9 @@ class RunDirectory:
 
     def config(self) -> RunConfig:
         """The configuration the run was started with."""
+        values = self.config_json()
         try:
-            return from_json(self.config_json())
+            return from_json(values)
         except UserError as error:
             raise UserError(f"{self.path}: {error}") from error
 
@@ -124,6 +125,6 @@ def run_directories(path: Path) -> list[RunDirectory]:
 def _object_or_nothing(path: Path) -> dict[str, Any]:
     try:
         values = json.loads(path.read_text())
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
     return values if isinstance(values, dict) else {}

@@ -68,8 +68,9 @@ class Sweep:
         lists = {"methods": self.methods, "variants": self.variants, "seeds": self.seeds}
         for name, values in {**lists, **self.axes}.items():
             require(len(values) > 0, f"{name!r} has no values")
-            texts = [json.dumps(value) for value in values]
-            require(len(set(texts)) == len(texts), f"{name!r} lists a value twice")
+            # Lists may be values too, and cannot be compared as a set.
+            is_twice = any(value in values[:k] for k, value in enumerate(values))
+            require(not is_twice, f"{name!r} lists a value twice")
         for name in SEED_FIELDS:
             require(
                 name not in self.axes and name not in self.overrides,
@@ -90,8 +91,8 @@ def runs_of(sweep: Sweep) -> dict[str, RunConfig]:
     asked = {name for condition in sweep.conditions for name in condition.where}
     unknown = ", ".join(sorted(asked - fields - {"variant"}))
     require(not unknown, f"sweep {sweep.name!r}: a condition asks for unknown fields: {unknown}")
-    runs = {}
-    idle = list(sweep.conditions)
+    runs: dict[str, RunConfig] = {}
+    idle, unused = list(sweep.conditions), set(sweep.variants)
     for method, variant, values, seed in product(
         sweep.methods, sweep.variants, product(*sweep.axes.values()), sweep.seeds
     ):
@@ -103,11 +104,17 @@ def runs_of(sweep: Sweep) -> dict[str, RunConfig]:
                 changes |= condition.set
                 idle = [other for other in idle if other is not condition]
         config = _config_of(sweep, base, changes, point)
-        runs[run_id(config)] = config
+        # A variant may leave some runs as they are; those then are the same runs.
+        if run_id(config) not in runs:
+            runs[run_id(config)] = config
+            unused.discard(variant)
     # Most likely a slip of the pen; what was meant would be run without what it says.
     if idle:
         asked_for = ", ".join(f"{name} = {value}" for name, value in idle[0].where.items())
         raise UserError(f"sweep {sweep.name!r}: a condition holds for no run: {asked_for}")
+    if unused:
+        names = ", ".join(sorted(unused))
+        raise UserError(f"sweep {sweep.name!r}: no condition makes other runs of variant {names}")
     return runs
 
 

@@ -86,6 +86,8 @@ def train(
     Returns:
         The run; `run.is_done` tells whether it took its last step or was stopped before.
     """
+    if not isinstance(config, RunConfig):
+        raise UserError(f"a RunConfig is needed, such as preset('classic'), not {config!r}")
     options, reporter = options or TrainOptions(), reporter or Silent()
     device = choose_device(options.device)
     run = RunDirectory(Path(run_dir))
@@ -121,8 +123,7 @@ def write_failure(run: RunDirectory, error: Exception) -> None:
     """Let the status say why a run failed."""
     is_told = isinstance(error, DivergedError | UserError)
     reason = str(error) if is_told else f"{type(error).__name__}: {error}"
-    failure = {"state": "failed", "reason": reason, "updated": time.time()}
-    run.write_status(**run.status() | failure)
+    run.write_status(**run.status() | {"state": "failed", "reason": reason, "updated": time.time()})
 
 
 class _Session:
@@ -136,8 +137,7 @@ class _Session:
         reporter: Reporter,
         device: torch.device,
     ) -> None:
-        self._run, self._config, self._options = run, config, options
-        self._reporter = reporter
+        self._run, self._config, self._options, self._reporter = run, config, options, reporter
         self._family = build_family(config, run.world(), device)
         self._sets = evaluation_sets(config, self._family)
         self._ladder = ladder_steps(config.num_steps, config.num_ladder_checkpoints)

@@ -75,13 +75,21 @@ def exact_curvature(
             f"a head of {num_classes} x {width} = {weight.numel()} entries is too large for its "
             f"exact curvature; up to {LARGEST_HEAD} entries are taken"
         )
-    matrix = weight.new_zeros(num_classes, width, num_classes, width)
+    matrix, num_answers = weight.new_zeros(num_classes, width, num_classes, width), 0
     for features_ND in features:
         phi_ND = features_ND.double()
-        probs_NC = log_probabilities(phi_ND @ weight.T).exp()
-        weighted_NCD = probs_NC[:, :, None] * phi_ND[:, None, :]
-        flat = weighted_NCD.flatten(start_dim=1)
-        matrix -= (flat.T @ flat).view_as(matrix)
+        log_probs_NC = log_probabilities(phi_ND @ weight.T)
+        probs_NC = log_probs_NC.exp()
+        flat = (probs_NC[:, :, None] * phi_ND[:, None, :]).flatten(start_dim=1)
+        products = (flat.T @ flat).view_as(matrix)
+        # Not p - p², which cancels as a prediction becomes certain.
+        own_NC = probs_NC * -torch.expm1(log_probs_NC)
         for c in range(num_classes):
-            matrix[c, :, c, :] += weighted_NCD[:, c].T @ phi_ND
+            products[c, :, c, :] = -((own_NC[:, c, None] * phi_ND).T @ phi_ND)
+        matrix -= products
+        num_answers += len(phi_ND)
+    if num_answers == 0:
+        raise UserError("a Laplace fit needs at least one answer")
+    if not matrix.isfinite().all():
+        raise ValueError("the curvature is not finite: the features or the head are not")
     return matrix.view(weight.numel(), weight.numel())

@@ -14,9 +14,11 @@ class FlatParameters:
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         kinds = {(parameter.dtype, parameter.device) for parameter in parameters}
-        if len(kinds) != 1 or not next(iter(kinds))[0].is_floating_point:
+        # A sum of small changes needs the digits: in bfloat16 a Hessian average stands still.
+        if len(kinds) != 1 or next(iter(kinds))[0] not in (torch.float32, torch.float64):
             raise UserError(
-                f"parameters of one group must share a floating dtype and a device, got {kinds}"
+                "parameters of one group must share a device and be float32 or float64, "
+                f"got {kinds}"
             )
         self._parameters = list(parameters)
         self.live = torch.cat([p.detach().flatten() for p in parameters])

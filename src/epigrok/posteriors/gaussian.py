@@ -61,8 +61,10 @@ def _draw(
     index: Tensor,
 ) -> dict[str, Tensor]:
     return {
-        name: weights
-        + deviation[name] * normal(keys[name], tuple(weights.shape), index, weights.device)
+        name: (
+            weights
+            + deviation[name] * normal(keys[name], tuple(weights.shape), index, weights.device)
+        ).to(weights.dtype)
         if name in deviation
         else weights
         for name, weights in mean.items()

@@ -16,7 +16,7 @@ The noise is a function of (seed, step, sample, position): no generator's state 
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from math import inf
+from math import inf, log
 from typing import Any
 
 import torch
@@ -264,7 +264,9 @@ def _update(
     product = state["sum_of_products"] / num_samples
     state["step"].add_(1)
     momentum = beta_1 * state["momentum"] + (1.0 - beta_1) * gradient
-    correction = 1.0 - beta_1 ** state["step"].to(mean.dtype)
+    # 1 - β₁ᵗ, which in single precision would lose digits for β₁ close to one.
+    log_beta_1 = log(beta_1) if beta_1 > 0.0 else -inf
+    correction = -torch.expm1(state["step"].double() * log_beta_1).to(mean.dtype)
     precision = hessian + weight_decay
     estimate = ess * precision * product
     difference = (1.0 - beta_2) * (estimate - hessian)

@@ -186,7 +186,9 @@ def head_curvature(
         phi_ND = features_ND.double()
         log_probs_NC = log_probabilities(phi_ND @ weight.T)
         probs_NC = log_probs_NC.exp()
-        class_factor_CC += probs_NC.sum(dim=0).diag() - probs_NC.T @ probs_NC
+        # Not p - p², which cancels as a prediction becomes certain.
+        class_factor_CC += (probs_NC * -torch.expm1(log_probs_NC)).sum(dim=0).diag()
+        class_factor_CC -= (probs_NC.T @ probs_NC).fill_diagonal_(0.0)
         feature_factor_DD += phi_ND.T @ phi_ND
         negative_log_likelihood -= log_probs_NC.gather(1, answers_N[:, None]).sum().item()
         num_answers += len(phi_ND)

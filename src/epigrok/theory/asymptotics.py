@@ -61,12 +61,14 @@ def edge_constants(
 def crossing_lambert(level: RealLike, which: str, lam: RealLike, gamma: RealLike) -> FloatOrArray:
     r"""Time at which the late-time law $k\, s^{-3/2} e^{-(\nu_-+\gamma)s}$ equals `level`.
 
-    NaN for the generalisation side of $\lambda > 1$, whose late law is an atom, not an edge.
+    On the generalisation side NaN for $\lambda > 1$, whose late law is an atom, not an edge, and
+    infinite at $\lambda = 1$, where $k$ is.
     """
     is_gen = side(which) == "gen"
     level, lam, gamma = _checked(level, lam, gamma)
     log_k = np.log(edge_prefactors(lam)[int(is_gen)])
     crossing = _power_law_crossing(level, log_k, 1.5, lower_edge(lam) + gamma)
+    crossing = np.where(np.isposinf(log_k), np.inf, crossing)
     in_range = (level < 1.0) & ~(is_gen & (lam > 1.0))
     return unwrapped(np.where(in_range, crossing, np.nan))
 

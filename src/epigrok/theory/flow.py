@@ -5,10 +5,10 @@ The Bures-Wasserstein gradient flow of $q_t = \mathcal{N}(\mu_t, \Sigma_t)$ is
 $$ \dot\mu = b - A\mu, \quad \dot\Sigma = 2I - A\Sigma - \Sigma A, \qquad
    A = X^\top X/\sigma^2 + I/\tau^2, \quad b = X^\top y/\sigma^2, $$
 
-and in the eigenbasis $U$ of $X^\top X/n$ each mode moves alone. `eigen_flow` does the one
-$O(d^3)$ step; everything after it costs $O(d)$ per time for scalars, $O(d^2)$ for vectors and
-matrices. Shape letters: T times, n data points, d weights. A scalar time drops the T axis; time
-may be infinite, which gives the posterior.
+and in the eigenbasis $U$ of $X^\top X/n$ each mode moves alone. `eigen_flow` does the one cubic
+step, by the singular values of $X$ because forming $X^\top X$ would square its condition; after it
+scalars cost $O(d)$ per time, vectors and matrices $O(d^2)$. Shape letters: T times, n data points,
+d weights. A scalar time drops the T axis; time may be infinite, which gives the posterior.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.linalg import LinAlgError, cholesky, eigh
 
 from epigrok.errors import UserError
 from epigrok.theory.inputs import (
@@ -29,8 +28,7 @@ from epigrok.theory.inputs import (
     scalar,
     unwrapped,
 )
-
-_PSD_TOLERANCE = 1e-12  # of the largest entry: eigenvalues this far below zero are rounding
+from epigrok.theory.matrices import decomposed, require_covariance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +45,10 @@ class EigenFlow:
     """Eigenvectors, in columns."""
     a: Float64[np.ndarray, " d"]
     """Eigenvalues n nu / sigma2 + 1/tau2 of A: the decay rates of the mean."""
+    targets: Float64[np.ndarray, " d"]
+    """y along the left singular vectors of X; zero where there is none."""
+    targets_outside: float
+    """Squared norm of y outside their span."""
     mean_limit: Float64[np.ndarray, " d"]
     """Posterior mean, in the eigenbasis."""
     mean_gap: Float64[np.ndarray, " d"]
@@ -63,7 +65,10 @@ class EigenFlow:
 
 
 class RiskParts(NamedTuple):
-    """A risk and what it is made of: `total = floor + linear + quadratic`."""
+    """A risk and what it is made of: `total = floor + linear + quadratic`.
+
+    The parts are large and cancel where the data say little; `total` is computed on its own.
+    """
 
     total: FloatOrArray
     floor: float
@@ -99,16 +104,14 @@ def eigen_flow(
     tau2 = scalar(positive("tau2", tau2, allow_inf=True), "tau2")
     _check_shapes(X, y, mu0, Sigma0)
     n, d = X.shape
-    nu, U = eigh(X.T @ X / n, driver="evd", overwrite_a=True, check_finite=False)
-    nu = np.maximum(nu, 0.0)
-    nu[: max(d - n, 0)] = 0.0  # known zeros, which rounding would have returned as 1e-17
-    a = n * nu / sigma2 + 1.0 / tau2
-    if tau2 == np.inf and nu[0] <= _PSD_TOLERANCE * nu[-1]:
+    singular, U, targets, outside = decomposed(X, y)
+    if tau2 == np.inf and singular[0] <= max(n, d) * np.finfo(np.float64).eps * singular[-1]:
         raise UserError("the posterior is improper: with tau2 = inf, X must have full column rank")
-    mean_limit = U.T @ (X.T @ y) / (sigma2 * a)
+    a = singular**2 / sigma2 + 1.0 / tau2
+    mean_limit = singular * targets / (singular**2 + sigma2 / tau2)
     variances, covariance = np.full(d, float(Sigma0.flat[0])), None
     if Sigma0.ndim:
-        _check_covariance(Sigma0)
+        require_covariance(Sigma0)
         covariance = U.T @ Sigma0 @ U
         variances = np.diagonal(covariance).copy()
     return EigenFlow(
@@ -116,9 +119,11 @@ def eigen_flow(
         y=y,
         sigma2=sigma2,
         tau2=tau2,
-        nu=nu,
+        nu=singular**2 / n,
         U=U,
         a=a,
+        targets=targets,
+        targets_outside=outside,
         mean_limit=mean_limit,
         mean_gap=U.T @ mu0 - mean_limit,
         initial_variances=variances,
@@ -176,21 +181,34 @@ def risks_at(
     w_star = real("w_star", w_star)
     if w_star.shape != flow.a.shape:
         raise UserError(f"w_star has shape {w_star.shape}, the flow has {flow.a.size} weights")
-    bias = flow.mean_limit - flow.U.T @ w_star
+    w_modes = flow.U.T @ w_star
+    bias = flow.mean_limit - w_modes
     decay = np.exp(-_rates_times(flow, t))
+    means, variances = mode_means(flow, t), mode_variances(flow, t)
+    errors = means - w_modes
     if Sigma_x is None:
-        gen = _diagonal_risk(flow, decay, np.ones_like(flow.nu), bias, bias @ bias + noise)
+        gen = _diagonal_parts(flow, decay, np.ones_like(flow.nu), bias, bias @ bias + noise)
+        gen_total = 0.5 * ((errors**2 + variances).sum(axis=-1) + noise)
     else:
         inputs = real("Sigma_x", Sigma_x)
         if inputs.shape != flow.U.shape:
             raise UserError(f"Sigma_x has shape {inputs.shape}, not {flow.U.shape}")
-        _check_covariance(inputs, "Sigma_x")
-        gen = _general_risk(flow, decay, flow.U.T @ inputs @ flow.U, bias, noise)
+        require_covariance(inputs, "Sigma_x")
+        inputs = flow.U.T @ inputs @ flow.U
+        gen = _general_parts(flow, decay, inputs, bias, noise)
+        spread = variances @ np.diagonal(inputs)
+        if flow.initial_covariance is not None:
+            between = flow.initial_covariance - np.diag(flow.initial_variances)
+            spread = spread + ((decay @ (inputs * between)) * decay).sum(axis=-1)
+        gen_total = 0.5 * (((errors @ inputs) * errors).sum(axis=-1) + spread + noise)
     # X^T r = (sigma2/tau2) mu at the posterior mean: its residuals are not zero, but shrunk.
-    pull = -flow.sigma2 / (len(flow.y) * flow.tau2) * flow.mean_limit
-    residual = flow.y - flow.X @ flow.mu_inf
-    emp = _diagonal_risk(flow, decay, flow.nu, pull, residual @ residual / len(flow.y))
-    return Risks(emp, gen)
+    n = len(flow.y)
+    pull = -flow.sigma2 / (n * flow.tau2) * flow.mean_limit
+    singular = np.sqrt(n * flow.nu)
+    floor_square = _square(flow.targets - singular * flow.mean_limit) + flow.targets_outside
+    emp = _diagonal_parts(flow, decay, flow.nu, pull, floor_square / n)
+    squares = _square(flow.targets - singular * means) + flow.targets_outside
+    return Risks(_risk(0.5 * (squares / n + variances @ flow.nu), emp), _risk(gen_total, gen))
 
 
 def mode_means(flow: EigenFlow, t: RealLike) -> Float64[np.ndarray, "*T d"]:
@@ -222,10 +240,14 @@ def _rates_times(flow: EigenFlow, t: RealLike) -> Array:
     return np.asarray(nonnegative("t", t, allow_inf=True)[..., None] * flow.a)
 
 
-def _diagonal_risk(
+def _square(vectors: Array) -> Array:
+    return np.asarray((vectors**2).sum(axis=-1))
+
+
+def _diagonal_parts(
     flow: EigenFlow, decay: Array, weights: Array, pull: Array, floor_square: Array | float
-) -> RiskParts:
-    """Risk that weighs mode i by `weights[i]`; the linear term is `pull` times the mean gap.
+) -> tuple[float, Array, Array]:
+    """Parts of a risk that weighs mode i by `weights[i]`; the linear one is `pull` times the gap.
 
     `floor_square` is the part of twice the floor that is not posterior variance.
     """
@@ -233,26 +255,30 @@ def _diagonal_risk(
     quadratic = 0.5 * (decay**2 * (weights * gap)).sum(axis=-1)
     linear = (decay * (pull * flow.mean_gap)).sum(axis=-1)
     floor = 0.5 * (float(floor_square) + float((weights / flow.a).sum()))
-    return _parts(floor, linear, quadratic)
+    return floor, linear, quadratic
 
 
-def _general_risk(
+def _general_parts(
     flow: EigenFlow, decay: Array, inputs: Array, bias: Array, noise: float
-) -> RiskParts:
-    """Generalisation risk for inputs of any covariance, given in the eigenbasis."""
+) -> tuple[float, Array, Array]:
+    """Parts of the generalisation risk for inputs of any covariance, given in the eigenbasis."""
     gap = -np.diag(1.0 / flow.a) + np.outer(flow.mean_gap, flow.mean_gap)
     start = flow.initial_covariance
     gap += np.diag(flow.initial_variances) if start is None else start
     quadratic = 0.5 * ((decay @ (inputs * gap)) * decay).sum(axis=-1)
     linear = (decay * flow.mean_gap) @ (inputs @ bias)
     floor = 0.5 * float(bias @ inputs @ bias + (np.diagonal(inputs) / flow.a).sum() + noise)
-    return _parts(floor, linear, quadratic)
+    return floor, linear, quadratic
 
 
-def _parts(floor: float, linear: Array, quadratic: Array) -> RiskParts:
-    linear, quadratic = np.asarray(linear), np.asarray(quadratic)
-    total = floor + linear + quadratic
-    return RiskParts(unwrapped(np.asarray(total)), floor, unwrapped(linear), unwrapped(quadratic))
+def _risk(total: Array, parts: tuple[float, Array, Array]) -> RiskParts:
+    floor, linear, quadratic = parts
+    return RiskParts(
+        unwrapped(np.asarray(total)),
+        floor,
+        unwrapped(np.asarray(linear)),
+        unwrapped(np.asarray(quadratic)),
+    )
 
 
 def _check_shapes(X: Array, y: Array, mu0: Array, Sigma0: Array) -> None:
@@ -266,16 +292,3 @@ def _check_shapes(X: Array, y: Array, mu0: Array, Sigma0: Array) -> None:
         raise UserError(f"Sigma0 must be a number or {d} by {d}, not of shape {Sigma0.shape}")
     if not Sigma0.ndim:
         nonnegative("Sigma0", Sigma0)
-
-
-def _check_covariance(matrix: Array, name: str = "Sigma0") -> None:
-    tolerance = _PSD_TOLERANCE * max(float(np.abs(matrix).max()), np.finfo(np.float64).tiny)
-    asymmetry = float(np.abs(matrix - matrix.T).max())
-    if asymmetry > tolerance:
-        raise UserError(f"{name} must be symmetric; it differs from its transpose by {asymmetry}")
-    try:
-        cholesky(matrix + tolerance * len(matrix) * np.eye(len(matrix)), check_finite=False)
-    except LinAlgError as error:
-        lowest = float(eigh(matrix, eigvals_only=True, subset_by_index=(0, 0))[0])
-        message = f"{name} must be positive semi-definite; its lowest eigenvalue is {lowest}"
-        raise UserError(message) from error

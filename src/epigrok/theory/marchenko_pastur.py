@@ -204,9 +204,9 @@ def _atom(lam: Array) -> Array:
 
 
 def _with_atom(log_continuous: Array, lam: Array) -> Array:
-    atom = _atom(lam)
-    log_atom = np.log(np.where(atom > 0, atom, 1.0))
-    combined: Array = np.where(atom > 0, np.logaddexp(log_continuous, log_atom), log_continuous)
+    has_atom = lam > 1.0
+    log_atom = np.log1p(-1.0 / np.where(has_atom, lam, np.inf))
+    combined: Array = np.where(has_atom, np.logaddexp(log_continuous, log_atom), log_continuous)
     return combined
 
 

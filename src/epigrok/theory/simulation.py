@@ -15,6 +15,10 @@ from epigrok.theory.inputs import RealLike, nonnegative, positive, scalar, side
 from epigrok.theory.linear_model import LinearModel
 from epigrok.theory.marchenko_pastur import sample_spectrum
 
+_LOG_STEP = 0.1
+_TIMES_TO_SETTLE = 80.0
+"""Decay times after which nothing of the start is left in double precision."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FiniteSystem:
@@ -86,8 +90,8 @@ def residual_moments(system: FiniteSystem, s: RealLike, which: str) -> ResidualM
 def risk_crossing(system: FiniteSystem, risk: RealLike, which: str) -> float:
     """First time the total risk falls to `risk`; NaN if it starts below, infinity if it never does.
 
-    Total, not excess: accuracy sees all of the risk. Assumes a risk that falls until it gets there,
-    as it does from a start wider than the posterior.
+    Total, not excess: accuracy sees all of the risk, which may rise again after it has fallen.
+    Excursions below the level shorter than a tenth of the time they happen at may be missed.
     """
     level = scalar(positive("risk", risk), "risk")
 
@@ -96,12 +100,14 @@ def risk_crossing(system: FiniteSystem, risk: RealLike, which: str) -> float:
 
     if residual_moments(system, 0.0, which).risk <= level:
         return np.nan
-    if residual_moments(system, np.inf, which).risk >= level:
+    rates = system.nu + system.model.gamma
+    settled = _TIMES_TO_SETTLE / rates[rates > 0].min()
+    log_s = np.arange(np.log(1e-3 / rates.max()), np.log(settled) + _LOG_STEP, _LOG_STEP)
+    is_below = residual_moments(system, np.exp(log_s), which).risk <= level
+    if not is_below.any():
         return np.inf
-    high = 0.0
-    while log_gap(high) > 0:
-        high += 2.0
-    low = high - 2.0
+    high = float(log_s[is_below.argmax()])
+    low = high - _LOG_STEP
     while log_gap(low) <= 0:
-        low -= 2.0
+        low -= _LOG_STEP
     return float(np.exp(brentq(log_gap, low, high, xtol=1e-13, rtol=1e-14)))

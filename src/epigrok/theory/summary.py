@@ -45,6 +45,8 @@ def summary_table(model: LinearModel, num_seeds: int = 20, seed: int = 0) -> Tab
     """
     if num_seeds < 0:
         raise UserError(f"the number of seeds must not be negative, not {num_seeds}")
+    if seed < 0:
+        raise UserError(f"the seed must not be negative, not {seed}")
     level = PEAK_LEVEL * model.eps / model.initial_excess_risk(min(DELAY_LAMBDAS))
     if level >= 1.0:
         raise UserError(

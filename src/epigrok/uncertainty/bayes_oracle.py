@@ -67,7 +67,8 @@ class BayesOracle:
         # Matches *before* an example: its own answer is what is asked.
         matches_BTA = is_match_BTA.cumsum(dim=1) - is_match_BTA.to(torch.int64)
         floor = self.noise / self.num_classes
-        log_odds = log((1.0 - self.noise + floor) / floor)
+        # Two logarithms, because the quotient of the tiniest noise would overflow.
+        log_odds = log(1.0 - self.noise + floor) - (log(self.noise) - log(self.num_classes))
         weights_BTA = (matches_BTA.double() * log_odds).softmax(dim=-1)
         probs_BTC = weights_BTA.new_zeros(*shown_BT.shape, self.num_classes)
         probs_BTC.scatter_add_(2, answers_BTA, weights_BTA)

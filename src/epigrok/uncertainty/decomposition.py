@@ -14,11 +14,14 @@ $$ \frac1S \sum_s \mathrm{KL}(p_s \| \bar p)
 Letters: S samples, N predictions (any shape), C classes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
+from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
+from numpy.typing import NDArray
 from torch import Tensor
 
 from epigrok.errors import UserError
@@ -45,7 +48,8 @@ class EntropyDecomposition:
 
         While the samples differ little the plug-in value is half their scaled variance around
         their own mean, and so low by the factor (S-1)/S. Where it is large (nats), the correction
-        is too small.
+        is a rough one: too small as a rule, but a few samples that contradict each other may even
+        exceed the logarithm of the number of classes.
         """
         return self.epistemic * (self.num_samples / max(1, self.num_samples - 1))
 
@@ -58,6 +62,7 @@ class EntropyStream:
 
     def add(self, log_probs_NC: Float[Tensor, "*N C"]) -> None:
         """Take in the predictions of one more sample, as float64 log-probabilities."""
+        log_probs_NC = log_probs_NC.clamp_min(_IMPOSSIBLE)
         if self.num_samples == 0:
             # Any positive reference will do, and one that is exactly zero would not.
             self._log_reference_NC = log_probs_NC.clamp_min(_SMALLEST_LOG)
@@ -101,30 +106,45 @@ class EntropyStream:
         return torch.log1p(growth_NC.clamp_min(-1.0)).clamp_min(_IMPOSSIBLE)
 
 
-def decompose(probs_SNC: Float[Tensor, "S *N C"]) -> EntropyDecomposition:
+def decompose(
+    probs_SNC: Shaped[Tensor, "S *N C"] | NDArray[Any] | Sequence[object],
+) -> EntropyDecomposition:
     """Decompose the uncertainty of class probabilities under S samples.
 
     Args:
-        probs_SNC: Class probabilities under each sample, classes last.
+        probs_SNC: Class probabilities under each sample, classes last; a tensor, or what
+            `torch.as_tensor` makes one of.
 
     Returns:
         Uncertainties in nats for each of the N predictions.
     """
+    probs_SNC = _as_tensor(probs_SNC)
     if probs_SNC.ndim < 2 or len(probs_SNC) == 0:
         raise UserError(
             f"probabilities must have samples first and classes last, got {list(probs_SNC.shape)}"
         )
     # Rounding errs relative to each class, so the sum by no more than the same share; twice for
     # those who divide in the same precision.
-    rounding = max(1e-5, 2 * torch.finfo(probs_SNC.dtype).eps)
+    is_exact = not probs_SNC.is_floating_point()
+    rounding = 1e-5 if is_exact else max(1e-5, 2 * torch.finfo(probs_SNC.dtype).eps)
     probs_SNC = probs_SNC.double()
     sums_SN = probs_SNC.sum(dim=-1)
     if not ((probs_SNC >= 0).all() and ((sums_SN - 1.0).abs() <= rounding).all()):
         raise UserError("probabilities must be non-negative and sum to one over the last axis")
     stream = EntropyStream()
-    for probs_NC in probs_SNC:
-        stream.add(probs_NC.log().clamp_min(_IMPOSSIBLE))
+    for probs_NC in probs_SNC / sums_SN[..., None]:
+        stream.add(probs_NC.log())
     return stream.decomposition()
+
+
+def _as_tensor(values: object) -> Tensor:
+    try:
+        tensor = torch.as_tensor(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UserError(f"probabilities must be an array of numbers: {error}") from error
+    if tensor.is_complex():
+        raise UserError("probabilities must be real numbers")
+    return tensor
 
 
 def log_probabilities(logits_NC: Float[Tensor, "*N C"]) -> Float[Tensor, "*N C"]:

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 
 from epigrok.errors import UserError
+from epigrok.experiments.device import DeviceName
 from epigrok.experiments.engines.local import Outcome, PoolOptions, run_pool
 from epigrok.experiments.engines.slots import Slot, num_cores
 from epigrok.experiments.engines.slurm_queue import Submission, runs_in_queue
@@ -55,7 +56,7 @@ class SlurmOptions:
     """slurm: of those, runs that go on side by side, as when one does not fill a GPU."""
     warning_seconds: int = 90
     """slurm: time between the warning and the end of a job, enough to save."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: DeviceName = "auto"
     """slurm: where runs compute; by default on the GPUs of their job, if it asked for any."""
     sbatch: tuple[str, ...] = ()
     """slurm: further settings of sbatch, as in constraint=h100 mail-type=FAIL."""
