@@ -18,6 +18,7 @@ from epigrok.tasks import Batch
 from epigrok.uncertainty import (
     EntropyStream,
     calibration_error,
+    few_samples_correction,
     log_probabilities,
     relative_position,
     reliability_counts,
@@ -104,8 +105,7 @@ class Scores:
         return {
             **{name: means[name] for name in METRICS if name in means},
             "ece": ece,
-            "epistemic_corrected": means["epistemic"]
-            * (self.num_samples / max(1, self.num_samples - 1)),
+            "epistemic_corrected": means["epistemic"] * few_samples_correction(self.num_samples),
             **standard_errors,
             "kl_memorising": to_memoriser,
             "kl_generalising": to_generaliser,
@@ -131,7 +131,8 @@ class Scores:
     def _standard_error(self, name: str, by_length: bool) -> Tensor:
         """Standard error over rows; NaN for a single one.
 
-        Rows are independent; the answers within one are not, so their mean counts once.
+        Rows are independent given their tasks, which several share; the answers within one are
+        not, so their mean counts once.
         """
         values_BT, is_scored_BT = self.values_BT[name], self.is_scored_BT
         if not by_length:

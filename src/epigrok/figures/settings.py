@@ -14,13 +14,13 @@ from epigrok.config.task import TASKS_PER_BASE_TASK
 from epigrok.errors import UserError
 from epigrok.experiments.status import varying_fields
 from epigrok.experiments.store import SweepStore
+from epigrok.experiments.sweep import SEED_FIELDS
 from epigrok.figures.style import literal
 
 MAX_SETTINGS = 4
 """Columns of panels that a page has room for."""
 SPLITS = ("id_train", "id_val", "ood_train", "ood_val")
 """From what was trained on to what is hardest."""
-_SEEDS = ("run_seed", "task_seed")
 _INFERRED = ("ivon", "laplace", "laplace-exact")
 _CONTROLS = ("weight-noise", "ivon-isotropic")
 _FIELD_LABELS = {
@@ -118,7 +118,7 @@ def distinguishing_fields(
     chosen: list[str] = []
     num_groups = 1
     for name in varying_fields(known):
-        if name in _SEEDS and not with_seeds:
+        if name in SEED_FIELDS and not with_seeds:
             continue
         groups = {tuple(repr(config[n]) for n in [*chosen, name]) for config in known}
         if len(groups) > num_groups:

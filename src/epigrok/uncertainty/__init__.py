@@ -10,6 +10,7 @@ from epigrok.uncertainty.decomposition import (
     EntropyDecomposition,
     EntropyStream,
     decompose,
+    few_samples_correction,
     log_probabilities,
 )
 
@@ -20,6 +21,7 @@ __all__ = [
     "EntropyStream",
     "calibration_error",
     "decompose",
+    "few_samples_correction",
     "log_probabilities",
     "relative_position",
     "reliability_counts",

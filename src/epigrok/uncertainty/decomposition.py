@@ -51,7 +51,12 @@ class EntropyDecomposition:
         is a rough one: too small as a rule, but a few samples that contradict each other may even
         exceed the logarithm of the number of classes.
         """
-        return self.epistemic * (self.num_samples / max(1, self.num_samples - 1))
+        return self.epistemic * few_samples_correction(self.num_samples)
+
+
+def few_samples_correction(num_samples: int) -> float:
+    """S/(S-1); 1 for a single sample, which has no uncertainty to correct."""
+    return num_samples / max(1, num_samples - 1)
 
 
 class EntropyStream:
