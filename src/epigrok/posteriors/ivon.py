@@ -264,9 +264,9 @@ def _update(
     product = state["sum_of_products"] / num_samples
     state["step"].add_(1)
     momentum = beta_1 * state["momentum"] + (1.0 - beta_1) * gradient
-    # 1 - β₁ᵗ, which in single precision would lose digits for β₁ close to one.
+    # 1 - β₁ᵗ, which as it stands would lose digits in single precision for β₁ close to one.
     log_beta_1 = log(beta_1) if beta_1 > 0.0 else -inf
-    correction = -torch.expm1(state["step"].double() * log_beta_1).to(mean.dtype)
+    correction = -torch.expm1(state["step"].to(mean.dtype) * log_beta_1)
     precision = hessian + weight_decay
     estimate = ess * precision * product
     difference = (1.0 - beta_2) * (estimate - hessian)
