@@ -13,6 +13,7 @@ from epigrok.cli import COMMANDS, main
 from epigrok.commands import demo
 from epigrok.config import preset, presets
 from epigrok.experiments.progress import LiveLine
+from epigrok.experiments.zoo import unpacked
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,12 +138,12 @@ def test_a_run_that_cannot_begin_leaves_the_terminal_as_it_was(
     line.close()
 
 
-def test_the_demo_begins_with_the_run_that_comes_with_the_package(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_the_demo_walks_along_the_run_that_comes_with_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo, "LADDER_SAMPLES", 2)
-    demo._walk_ladder(tmp_path)
-    rows = [line.split() for line in capsys.readouterr().out.splitlines() if ", EU" in line]
+    lines = demo.ladder_lines(unpacked(demo.LADDER, tmp_path))
+    rows = [line.split() for line in lines if ", EU 0" in line]
     steps = epigrok.open_run(tmp_path / demo.LADDER).checkpoints
     assert [int(row[0]) for row in rows] == steps
     held_out = [(float(row[4].strip(",")), float(row[6])) for row in rows]

@@ -1,4 +1,4 @@
-"""`epigrok demo`: a trained run to look at, two models that grok here, a report on these two."""
+"""`epigrok demo`: two models that grok here, a trained run to look at meanwhile, a report."""
 
 import os
 import threading
@@ -12,15 +12,21 @@ from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED
 from epigrok.experiments.engines.local import PoolOptions, run_pool
 from epigrok.experiments.engines.slots import parse_slots
 from epigrok.experiments.status import read_statuses
-from epigrok.experiments.sweep import Sweep, prepare
+from epigrok.experiments.sweep import Condition, Sweep, prepare
+from epigrok.experiments.zoo import unpacked
 
-DEMO = Sweep(name="demo", methods=("icl-tiny", "classic"))
+# Uncertainty on fewer rows than the presets take, to be done within three minutes.
+_EVALUATION = {"evaluation.num_sampled_rows": 128, "evaluation.num_final_samples": 32}
+_SELDOM = Condition(where={"preset": "classic"}, set={"evaluation.every": 100})
+DEMO = Sweep(
+    name="demo", methods=("icl-tiny", "classic"), overrides=_EVALUATION, conditions=(_SELDOM,)
+)
 ABOUT = {
     "classic": "modular addition mod 59: an MLP memorises half the table, then groks the rest",
     "icl-tiny": "in-context z = a·x mod 31: a transformer infers the hidden a from examples",
 }
 LADDER = "icl-small"
-"""The run that comes with the package, whose checkpoints are looked at first."""
+"""The run that comes with the package, whose checkpoints are looked at."""
 LADDER_ROWS, LADDER_SAMPLES = 64, 4
 """Few, as its network is eight times the size of those that are trained here."""
 SHOWN_POSTERIOR = "weight-noise:0.1"
@@ -29,7 +35,7 @@ SECONDS_BETWEEN_LINES = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class DemoArguments:
-    """Walk along a trained run, then train two small models on a CPU until they grok.
+    """Train two small models on a CPU until they grok, and walk along a trained run meanwhile.
 
     Uncertainty is tracked all the way; a report shows when it collapsed.
     """
@@ -41,16 +47,18 @@ class DemoArguments:
 def main(arguments: Sequence[str]) -> int:
     """Train both models side by side, then say when each one generalised."""
     out = parse(DemoArguments, "demo", arguments).out
-    _walk_ladder(out / "zoo")
-    print("\nnow trained here:")
+    ladder = unpacked(LADDER, out / "zoo")
+    print("trained here, on a core each:")
     for name, summary in ABOUT.items():
-        print(f"{name}: {summary}")
+        print(f"  {name}: {summary}", flush=True)
     runs = prepare(out, DEMO)
     todo = [run for run in runs.values() if not run.is_done]
     # One thread each: small models gain nothing from a second one, and lose when cores are shared.
     slots = parse_slots("cpu*2", os.environ)
-    with _progress_lines(out):
+    meanwhile = _Meanwhile(out, ladder)
+    with meanwhile.going_on():
         outcomes = run_pool(todo, slots, PoolOptions(), lambda outcome: None)
+        meanwhile.is_stopped = any(outcome.state != "done" for outcome in outcomes)
     for outcome in outcomes:
         if outcome.state == "failed":
             print(f"{outcome.run.path} failed: {outcome.reason}; log: {outcome.run.log}")
@@ -70,42 +78,73 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-@contextmanager
-def _progress_lines(directory: Path) -> Iterator[None]:
-    """Print where the runs stand, every few seconds, for the time of a `with` block."""
-    over = threading.Event()
+class _Meanwhile:
+    """What is printed while the pool trains: where runs stand, and a walk along the ladder."""
 
-    def tell() -> None:
-        while not over.wait(SECONDS_BETWEEN_LINES):
-            for status in read_statuses(directory):
-                scores = "  ".join(f"{k} {v:.3f}" for k, v in status.accuracy.items())
-                place = f"step {status.step}/{status.num_steps}"
-                print(f"  {status.config['preset']:<9} {place:<15} {scores}", flush=True)
+    def __init__(self, out: Path, ladder: Path) -> None:
+        self._out, self._ladder = out, ladder
+        self._is_over = threading.Event()
+        self.is_stopped = False
 
-    thread = threading.Thread(target=tell, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Print from a thread of its own for the time of a `with` block."""
+        thread = threading.Thread(target=self._tell, daemon=True)
+        thread.start()
+        try:
+            yield
+        except BaseException:
+            self.is_stopped = True
+            raise
+        finally:
+            self._is_over.set()
+            thread.join()
+
+    def _tell(self) -> None:
+        is_over = False
+        # The walk waits for the smaller model: from then on a core has nothing else to do.
+        while not (is_over or self._print_progress()):
+            is_over = self._is_over.wait(SECONDS_BETWEEN_LINES)
+        if not self.is_stopped:
+            self._walk()
+        while not self._is_over.wait(SECONDS_BETWEEN_LINES):
+            self._print_progress()
+
+    def _print_progress(self) -> bool:
+        """A line per run; tells whether one is done."""
+        statuses = [status for status in read_statuses(self._out) if status.num_steps]
+        for status in statuses:
+            scores = "  ".join(f"{k} {v:.3f}" for k, v in status.accuracy.items())
+            place = f"step {status.step}/{status.num_steps}"
+            print(f"  {status.config['preset']:<9} {place:<15} {scores}", flush=True)
+        return any(status.state == "done" for status in statuses)
+
+    def _walk(self) -> None:
+        import torch
+
+        num_threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        for line in ladder_lines(self._ladder):
+            print(line, flush=True)
+            if self.is_stopped:
+                break
+        torch.set_num_threads(num_threads)
 
 
-def _walk_ladder(where: Path) -> None:
-    """Evaluate the checkpoints of the run that comes with the package."""
+def ladder_lines(path: Path) -> Iterator[str]:
+    """Accuracy and uncertainty at the checkpoints of the run that comes with the package."""
     from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
     from epigrok.experiments.run import open_run
-    from epigrok.experiments.zoo import unpacked
 
-    run = open_run(unpacked(LADDER, where))
-    print(
-        f"zoo:{LADDER} comes with the package: the paper's task mod {run.config.task.modulus}, "
+    run = open_run(path)
+    yield (
+        f"\nzoo:{LADDER} comes with the package: the paper's task mod {run.config.task.modulus}, "
         "trained on a GPU.\nAccuracy and epistemic uncertainty (EU, nats) along its training, "
         f"on {LADDER_ROWS} rows: on unseen\ninputs (id_val) EU rises while they are memorised, "
         "and collapses where they are grokked.\n"
     )
     splits = run.config.task.splits
-    print(f"  {'step':>6}" + "".join(f"{split:>16}" for split in splits))
+    yield f"  {'step':>6}" + "".join(f"{split:>16}" for split in splits)
     for step in run.checkpoints:
         options = EvaluateOptions(
             step=step,
@@ -118,7 +157,8 @@ def _walk_ladder(where: Path) -> None:
         cells = (
             f"{rows[s]['accuracy_final']:.2f}, EU {rows[s]['epistemic_final']:.3f}" for s in splits
         )
-        print(f"  {step:>6}" + "".join(f"{cell:>16}" for cell in cells), flush=True)
+        yield f"  {step:>6}" + "".join(f"{cell:>16}" for cell in cells)
+    yield ""
 
 
 def _vary_context(path: Path) -> None:
