@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,16 +90,17 @@ class _Meanwhile:
     @contextmanager
     def going_on(self) -> Iterator[None]:
         """Print from a thread of its own for the time of a `with` block."""
-        thread = threading.Thread(target=self._tell, daemon=True)
-        thread.start()
-        try:
-            yield
-        except BaseException:
-            self.is_stopped = True
-            raise
-        finally:
-            self._is_over.set()
-            thread.join()
+        with ThreadPoolExecutor(max_workers=1) as executor:
+            told = executor.submit(self._tell)
+            try:
+                yield
+            except BaseException:
+                self.is_stopped = True
+                raise
+            finally:
+                self._is_over.set()
+        # What went wrong over there is said like anything else.
+        told.result()
 
     def _tell(self) -> None:
         is_over = False

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     others = tuple(open_run(path) for path in parsed.ensemble)
     rows = evaluate_run(run, parsed.options, parsed.sweep, others)
     _print_rows(rows, parsed.sweep)
-    print(f"rows kept in {run.directory.table(parsed.sweep or 'evaluation')}")
+    print(f"table: {run.directory.table(parsed.sweep or 'evaluation')}")
     return 0
 
 

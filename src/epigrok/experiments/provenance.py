@@ -4,6 +4,7 @@ import platform
 import socket
 import subprocess
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ def this_process(device: torch.device) -> dict[str, Any]:
     }
 
 
+@cache
 def _code() -> dict[str, Any]:
     return {
         "epigrok": epigrok.__version__,
