@@ -4,8 +4,10 @@ A command module is imported only when it is asked for, so that `epigrok --help`
 """
 
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 
 from epigrok import __version__
 from epigrok.errors import UserError
@@ -30,6 +32,8 @@ COMMANDS = {
 }
 """Command name -> one line of help; `commands/<name>.py` has `main(arguments) -> exit code`."""
 
+_python_warning_text = warnings.formatwarning
+
 
 def help_text() -> str:
     """What `epigrok --help` prints."""
@@ -52,7 +56,8 @@ def help_text() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    # What is nobody's bug becomes one sentence and an exit code.
+    # What is nobody's bug becomes one sentence, and an exit code where nothing can go on.
+    warnings.formatwarning = _warning_text
     try:
         return _run(arguments)
     except UserError as error:
@@ -68,6 +73,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A full disk, a vanished mount. What was written before is whole.
         print(f"epigrok: {error}", file=sys.stderr)
         return EXIT_FAILED
+    except (MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        print(f"epigrok: not enough memory for these sizes: {error}", file=sys.stderr)
+        return EXIT_FAILED
+
+
+def _warning_text(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """Ours, which speak to the user, without the place in the code that others come with."""
+    if category is UserWarning and Path(filename).is_relative_to(Path(__file__).parent):
+        return f"epigrok: warning: {message}\n"
+    return _python_warning_text(message, category, filename, lineno, line)
+
+
+def _is_out_of_memory(error: MemoryError | RuntimeError) -> bool:
+    """Python's own error, or one of torch's two: of the host and of a GPU."""
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or "allocate memory" in text or "out of memory" in text
 
 
 def _run(arguments: list[str]) -> int:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import epigrok
-from epigrok.cli import COMMANDS, main
+from epigrok.cli import COMMANDS, _warning_text, main
 from epigrok.commands import demo
 from epigrok.config import preset, presets
+from epigrok.exit_codes import EXIT_FAILED
 from epigrok.experiments.progress import LiveLine
 from epigrok.experiments.zoo import unpacked
 
@@ -80,6 +81,53 @@ def test_mistakes_end_in_exit_code_2_and_a_sentence(
     assert exit_request.value.code == 2
     assert message in captured.err + captured.out
     assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("64 GiB"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 64 bytes"),
+        RuntimeError("CUDA out of memory. Tried to allocate 64 GiB."),
+    ],
+)
+def test_sizes_no_machine_can_hold_end_in_a_sentence(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(_: list[str]) -> int:
+        raise error
+
+    monkeypatch.setattr("epigrok.commands.presets.main", fails)
+    assert main(["presets"]) == EXIT_FAILED
+    assert re.fullmatch(r"epigrok: not enough memory .* 64 .*\n", capsys.readouterr().err)
+
+
+def test_errors_that_are_not_about_memory_keep_their_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(_: list[str]) -> int:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("epigrok.commands.presets.main", fails)
+    with pytest.raises(RuntimeError, match="a bug"):
+        main(["presets"])
+
+
+def test_warnings_of_ours_are_sentences_too() -> None:
+    inside, outside = Path(epigrok.__file__).with_name("files.py"), Path(__file__)
+    text = [
+        _warning_text("a run is damaged", category, str(file), 7)
+        for category, file in (
+            (UserWarning, inside),
+            (UserWarning, outside),
+            (FutureWarning, inside),
+        )
+    ]
+    assert text[0] == "epigrok: warning: a run is damaged\n"
+    assert all(
+        f":7: {name}: a run" in other
+        for other, name in zip(text[1:], ("UserWarning", "FutureWarning"))
+    )
 
 
 def test_a_changed_recipe_is_told_so_in_one_line(
