@@ -3,13 +3,14 @@
 import re
 import shlex
 import sys
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import epigrok
-from epigrok.cli import COMMANDS, _warning_text, main
+from epigrok.cli import COMMANDS, main
 from epigrok.commands import demo
 from epigrok.config import preset, presets
 from epigrok.exit_codes import EXIT_FAILED
@@ -114,9 +115,10 @@ def test_errors_that_are_not_about_memory_keep_their_traceback(
 
 
 def test_warnings_of_ours_are_sentences_too() -> None:
+    main(["--version"])
     inside, outside = Path(epigrok.__file__).with_name("files.py"), Path(__file__)
     text = [
-        _warning_text("a run is damaged", category, str(file), 7)
+        warnings.formatwarning("a run is damaged", category, str(file), 7)
         for category, file in (
             (UserWarning, inside),
             (UserWarning, outside),
