@@ -183,7 +183,7 @@ def icl_medium_ivon() -> RunConfig:
     return replace(
         config,
         preset="icl-medium-ivon",
-        task=replace(config.task, shares_inputs=False),
+        task=TwoParameterTask(shares_inputs=False, repeats_inputs=False),
         optim=IVONConfig(
             lr=0.3,
             ess=1e10,
