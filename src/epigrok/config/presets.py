@@ -174,7 +174,7 @@ def icl_medium() -> RunConfig:
 
 
 def icl_medium_ivon() -> RunConfig:
-    """`icl-medium` with IVON: groks unseen inputs, at step 21,000 or later.
+    """`icl-medium` with IVON: one seed of three groks unseen inputs within 23,000 steps.
 
     Gradients are cut to a norm of 0.06. Theirs is 0.02 to 0.4 on the plateaus and up to 8 in the
     transition, and decay shall weigh as much against them there as before.
