@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: test test-slow test-slurm test-ray test-browser lint types demo clean
+.PHONY: test test-all test-slow test-slurm test-ray test-browser lint types demo clean
 
 $(STAMP): pyproject.toml constraints.txt tests/oracles.txt
 	$(PYTHON) -m venv $(VENV)
@@ -13,8 +13,10 @@ $(STAMP): pyproject.toml constraints.txt tests/oracles.txt
 	$(BIN)/pip install --quiet --no-deps -r tests/oracles.txt
 	touch $@
 
-test: $(STAMP) lint types  ## lint, types and the default test suite
-	$(BIN)/pytest -m 'not slow and not gpu and not slurm and not ray and not browser'
+test: $(STAMP) lint types  ## lint, types and the default test suite, on two processes
+	$(BIN)/pytest -n 2 --dist worksteal -m 'not slow and not gpu and not slurm and not ray and not browser'
+
+test-all: test test-slow test-slurm test-ray test-browser  ## everything that needs no GPU
 
 demo: $(STAMP)  ## a trained run, two models that grok on a CPU, a report: under three minutes
 	$(BIN)/epigrok demo --out demo

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 import torch
 
 from epigrok.evaluation import EvaluationSet, evaluation_sets, score_posterior
-from epigrok.experiments.run import Run, open_run
 from epigrok.model import Network
 from epigrok.posteriors import WeightNoise
+from epigrok.runs.run import Run, open_run
 
 SCALES = (0.001, 0.01, 0.03, 0.1)
 NUM_ROWS, NUM_SAMPLES = 256, 16

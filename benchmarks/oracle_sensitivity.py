@@ -18,8 +18,10 @@ def main(path: str) -> None:
     run = open_run(path)
     config, family = run.config, run.family()
     batches = {
-        split: family.evaluation_batch(split, config.evaluation.num_rows, config.task.num_examples)
-        for split in family.splits
+        split.name: family.evaluation_batch(
+            split, config.evaluation.num_sequences, config.task.num_examples
+        )
+        for split in config.task.splits
     }
     sets = {
         noise: {

@@ -35,13 +35,14 @@ def main(path: str, step: int | None = None) -> None:
     share = 1.0 - (task.modulus / (task.modulus + 1)) ** (task.num_examples - 1)
     print(f"a parallel example is expected in {share:.3f} of the contexts")
     print(f"{'split':<10}{'accuracy':>9}{'contexts with':>15}{'accuracy':>9}{'without':>9}")
-    for split in family.splits:
-        batch = family.evaluation_batch(split, run.config.evaluation.num_rows, task.num_examples)
+    num_sequences = run.config.evaluation.num_sequences
+    for split in task.splits:
+        batch = family.evaluation_batch(split, num_sequences, task.num_examples)
         logits = [model(tokens_BL)[:, -1] for tokens_BL in batch.tokens_BL.split(256)]
         is_right = (torch.cat(logits).argmax(dim=-1) == batch.answers_BT[:, -1]).float()
         is_parallel = has_parallel_example(batch, task)
         print(
-            f"{split:<10}{is_right.mean():9.3f}{is_parallel.float().mean():15.3f}"
+            f"{split.name:<10}{is_right.mean():9.3f}{is_parallel.float().mean():15.3f}"
             f"{is_right[is_parallel].mean():9.3f}{is_right[~is_parallel].mean():9.3f}"
         )
 

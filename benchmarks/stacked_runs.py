@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
+from epigrok.bench.plain_training import plain_logits
+from epigrok.bench.speed import comparable
 from epigrok.config import RunConfig, preset
-from epigrok.experiments.plain_training import plain_logits
-from epigrok.experiments.speed import comparable
 from epigrok.model import Network, build_model
 from epigrok.tasks import Batch, TaskFamily, build_family, sample_world
 

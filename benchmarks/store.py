@@ -1,8 +1,8 @@
 """Speed of status, query, figures and report on a finished sweep of the paper's size.
 
 `python benchmarks/store.py [DIRECTORY]` writes 240 run directories (200 evaluations x 3 splits x
-3 posteriors x 32 context lengths, random numbers, so the worst case for compression) and prints one
-line per claim. Every claim is measured in a fresh process, files being in the page cache.
+3 posteriors x 32 context lengths, random numbers, so the worst case for compression; the last of
+them is the final evaluation) and prints one line per claim. Every claim is measured in a fresh process, files being in the page cache.
 """
 
 import json
@@ -15,9 +15,9 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from epigrok.experiments.builtin_sweeps import paper
-from epigrok.experiments.run_files import PARQUET, RunDirectory
-from epigrok.experiments.sweep import prepare
+from epigrok.records.directory import PARQUET, RunDirectory
+from epigrok.sweeps.description import prepare
+from epigrok.sweeps.shipped import paper
 
 METRICS = ("accuracy", "nll", "ece", "brier", "total", "aleatoric", "epistemic")
 METRICS += ("epistemic_corrected", "epistemic_se")
@@ -49,17 +49,23 @@ def write_run(run: RunDirectory, seed: int) -> None:
     points = [(step, split, name) for step in steps for split in SPLITS for name in posteriors]
     values = generator.random((len(points), 2 * len(METRICS)))
     columns = [*METRICS, *(f"{name}_final" for name in METRICS)]
-    with run.table("metrics").open("w") as file:
-        for (step, split, name), row in zip(points, values.tolist()):
-            keys = {"step": int(step), "split": split, "posterior": name}
-            numbers = {"num_samples": 16, "num_rows": 2048}
-            file.write(json.dumps({**keys, **numbers, **dict(zip(columns, row))}) + "\n")
+    # One evaluation less of the curve, so that there are as many rows as with the final one in it.
+    evaluations = ["final" if step == config.num_steps else "metrics" for step, *_ in points]
+    lines: dict[str, list[str]] = {"metrics": [], "final": []}
+    for evaluation, (step, split, name), row in zip(evaluations, points, values.tolist()):
+        keys = {"step": int(step), "split": split, "posterior": name}
+        numbers = {"num_samples": 16, "num_sequences": 2048}
+        row_json = json.dumps({**keys, **numbers, **dict(zip(columns, row))})
+        lines[evaluation].append(row_json + "\n")
+    for evaluation, of_table in lines.items():
+        run.table(evaluation).write_text("".join(of_table))
     count = len(points) * NUM_LENGTHS
     table = {
         "step": np.repeat(np.array([p[0] for p in points], np.int32), NUM_LENGTHS),
+        "evaluation": np.repeat(np.array(evaluations, object), NUM_LENGTHS),
         "split": np.repeat(np.array([p[1] for p in points], object), NUM_LENGTHS),
         "posterior": np.repeat(np.array([p[2] for p in points], object), NUM_LENGTHS),
-        "num_samples": np.full(count, 16, np.int16),
+        "num_samples": np.full(count, 16, np.int32),
         "context_length": np.tile(np.arange(1, NUM_LENGTHS + 1, dtype=np.int16), len(points)),
         **{name: generator.random(count, dtype=np.float32) for name in METRICS},
     }
@@ -78,7 +84,7 @@ def write_extras(
 ) -> None:
     """Context noise and calibration, which figures need and training does not write every time."""
     tables = {
-        "context-noise": [
+        "context_noise": [
             {"context_length": NUM_LENGTHS, "context_noise": level / 10} for level in range(11)
         ],
         "calibration": [{"bin": number, "count": 1000, "confidence": 0.5} for number in range(15)],
@@ -90,7 +96,7 @@ def write_extras(
                     keys = {"step": step, "split": split, "posterior": posterior}
                     for point in points:
                         scores = dict(zip(METRICS, generator.random(len(METRICS)).tolist()))
-                        row = {**keys, "num_samples": 64, "num_rows": 2048, **scores, **point}
+                        row = {**keys, "num_samples": 64, "num_sequences": 2048, **scores, **point}
                         file.write(json.dumps(row) + "\n")
 
 

@@ -1,6 +1,6 @@
 """Accuracy and epistemic uncertainty at every kept checkpoint, from the library's parts.
 
-    python examples/along_a_run.py [RUN] [ROWS] [SAMPLES]
+    python examples/along_a_run.py [RUN] [SEQUENCES] [SAMPLES]
 
 RUN is a run directory or `zoo:NAME`. `epigrok evaluate` does the same with more care; this shows
 how little is needed to do it yourself, with a posterior or an uncertainty of your own.
@@ -14,7 +14,7 @@ import epigrok
 from epigrok.posteriors import WeightNoise, logits_of
 
 
-def main(name: str, num_rows: int, num_samples: int) -> None:
+def main(name: str, num_sequences: int, num_samples: int) -> None:
     """Print both for every split of every checkpoint."""
     run = epigrok.open_run(name)
     family = run.family()
@@ -22,8 +22,8 @@ def main(name: str, num_rows: int, num_samples: int) -> None:
         model = run.model(step).eval()
         posterior = WeightNoise.relative(model, 0.1)
         print(f"step {step}")
-        for split in family.splits:
-            batch = family.evaluation_batch(split, num_rows, run.config.task.num_examples)
+        for split in run.config.task.splits:
+            batch = family.evaluation_batch(split, num_sequences, run.config.task.num_examples)
             with torch.no_grad():
                 logits = [
                     logits_of(model, posterior.sample(index), batch.tokens_BL)[:, -1]
@@ -31,8 +31,10 @@ def main(name: str, num_rows: int, num_samples: int) -> None:
                 ]
             probs_SBC = torch.stack(logits).softmax(dim=-1)
             is_right = probs_SBC.mean(dim=0).argmax(dim=-1) == batch.answers_BT[:, -1]
-            epistemic = epigrok.decompose(probs_SBC).epistemic.mean()
-            print(f"  {split:<10} accuracy {is_right.double().mean():.2f}  EU {epistemic:.3f} nats")
+            accuracy, epistemic = is_right.double(), epigrok.decompose(probs_SBC).epistemic
+            print(
+                f"  {split.name:<10} accuracy {accuracy.mean():.2f}  EU {epistemic.mean():.3f} nats"
+            )
 
 
 if __name__ == "__main__":

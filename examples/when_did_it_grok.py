@@ -20,9 +20,9 @@ def main(directory: Path, num_steps: int) -> None:
     for times in grokking_times(run.metrics()):
         if times.split == "id_val":
             print(
-                f"{times.posterior:<18} fitted at {times.fitted}, generalised at "
-                f"{times.generalised}; epistemic uncertainty peaked at {times.peak} "
-                f"and had collapsed at {times.collapsed}"
+                f"{times.posterior:<18} fitted at {times.fitted_step}, generalised at "
+                f"{times.generalised_step}; epistemic uncertainty peaked at {times.peak_step} "
+                f"and had collapsed at {times.collapsed_step}"
             )
 
 

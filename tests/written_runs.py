@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from epigrok.experiments.run_files import RunDirectory
-from epigrok.experiments.sweep import Sweep, prepare
+from epigrok.records.directory import RunDirectory
+from epigrok.sweeps.description import Sweep, prepare
 
 STEPS = (0, 100, 200, 300)
 ACCURACY = {
@@ -31,7 +31,7 @@ def write_table(run: RunDirectory, table: str, rows: Iterable[Mapping[str, objec
 def keys(split: str, posterior: str, step: int = STEPS[-1]) -> dict[str, object]:
     num_samples = 16 if posterior in ("laplace", "ivon", "ivon-isotropic") else 1
     row = {"step": step, "split": split, "posterior": posterior, "num_samples": num_samples}
-    return {**row, "num_rows": 64}
+    return {**row, "num_sequences": 64}
 
 
 def metric_rows(run: RunDirectory) -> list[dict[str, object]]:
@@ -93,8 +93,8 @@ def calibration_rows(run: RunDirectory) -> list[dict[str, object]]:
 
 def write_run(run: RunDirectory) -> None:
     write_table(run, "metrics", metric_rows(run))
-    write_table(run, "context-length", context_rows(run, "context_length", (1, 2, 32)))
-    write_table(run, "context-noise", context_rows(run, "context_noise", (0.0, 0.5, 1.0)))
+    write_table(run, "context_length", context_rows(run, "context_length", (1, 2, 32)))
+    write_table(run, "context_noise", context_rows(run, "context_noise", (0.0, 0.5, 1.0)))
     write_table(run, "calibration", calibration_rows(run))
     run.mark_done()
 

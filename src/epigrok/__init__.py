@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 from epigrok.lazy_names import loader
 
 if TYPE_CHECKING:
-    from epigrok.config import RunConfig, preset, presets
-    from epigrok.experiments import open_run, open_sweep, train
+    from epigrok.config import RunConfig, preset, presets, register_preset
+    from epigrok.figures.catalogue import register_figure
+    from epigrok.model import register_model
+    from epigrok.posteriors import register_posterior
+    from epigrok.registry import load_plugin
+    from epigrok.runs import open_run, train
+    from epigrok.tables import open_sweep
+    from epigrok.tasks import register_task
     from epigrok.uncertainty import decompose
 
 __version__ = "0.1.0"
@@ -17,21 +23,33 @@ __version__ = "0.1.0"
 _HOME_OF_NAME = {
     "RunConfig": "config",
     "decompose": "uncertainty",
-    "open_run": "experiments",
-    "open_sweep": "experiments",
+    "load_plugin": "registry",
+    "open_run": "runs",
+    "open_sweep": "tables",
     "preset": "config",
     "presets": "config",
-    "train": "experiments",
+    "register_figure": "figures.catalogue",
+    "register_model": "model",
+    "register_posterior": "posteriors",
+    "register_preset": "config",
+    "register_task": "tasks",
+    "train": "runs",
 }
 
 __all__ = [
     "RunConfig",
     "__version__",
     "decompose",
+    "load_plugin",
     "open_run",
     "open_sweep",
     "preset",
     "presets",
+    "register_figure",
+    "register_model",
+    "register_posterior",
+    "register_preset",
+    "register_task",
     "train",
 ]
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from epigrok import __version__
 from epigrok.errors import UserError
 from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USER_ERROR
+from epigrok.registry import load_plugin
 
+PLUGIN = "--plugin"
 COMMANDS = {
     "train": "train a preset, or resume its run directory",
     "evaluate": "score a checkpoint, vary its context, tell when it grokked",
@@ -21,8 +23,9 @@ COMMANDS = {
     "status": "where a sweep or a run stands, from its files",
     "figure": "the figures of the paper from a run or a sweep",
     "report": "one HTML page on a sweep or a run: answer, figures, tables",
-    "separation": "what tells the runs of a sweep that generalised from those that memorised",
+    "separation": "which uncertainty separates runs that generalised from runs that memorised",
     "export": "all metrics of a sweep as one Parquet file",
+    "columns": "every table of a run and what its columns mean",
     "tensorboard": "a sweep's curves as TensorBoard event files",
     "zoo": "trained runs that come with the package",
     "bench": "how fast this machine trains, against plain PyTorch",
@@ -49,6 +52,8 @@ def help_text() -> str:
             *lines,
             "",
             "`epigrok COMMAND --help` explains a command; `epigrok --version` prints the version.",
+            "Every command takes `--plugin FILE`: tasks, models, posteriors, figures or presets of",
+            "your own, from a Python file.",
         ]
     )
 
@@ -56,7 +61,7 @@ def help_text() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    # What is nobody's bug becomes one sentence, and an exit code where nothing can go on.
+    # Print expected errors as one line.
     warnings.formatwarning = _warning_text
     try:
         return _run(arguments)
@@ -99,7 +104,24 @@ def _is_out_of_memory(error: MemoryError | RuntimeError) -> bool:
     return isinstance(error, MemoryError) or "allocate memory" in text or "out of memory" in text
 
 
+def _load_plugins(arguments: Sequence[str]) -> list[str]:
+    """Load what `--plugin` names, and return the other arguments."""
+    left: list[str] = []
+    remaining = iter(arguments)
+    for argument in remaining:
+        flag, equals, value = argument.partition("=")
+        if flag != PLUGIN:
+            left.append(argument)
+            continue
+        file = value if equals else next(remaining, "")
+        if not file:
+            raise UserError(f"{PLUGIN} needs the path of a Python file")
+        load_plugin(file)
+    return left
+
+
 def _run(arguments: list[str]) -> int:
+    arguments = _load_plugins(arguments)
     if not arguments or arguments[0] in ("-h", "--help"):
         print(help_text(), flush=True)
         return 0

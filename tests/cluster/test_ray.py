@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sweep_results import assert_same_results, num_processes, run_sweep, start_sweep
 
-from epigrok.experiments.lease import is_held
-from epigrok.experiments.run_files import run_directories
+from epigrok.records.directory import run_directories
+from epigrok.records.lease import is_held
 
 pytestmark = pytest.mark.ray
 

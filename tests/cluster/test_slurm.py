@@ -13,8 +13,8 @@ import pytest
 import torch
 from sweep_results import assert_same_results, num_processes, run_sweep
 
-from epigrok.experiments.run_files import run_directories
-from epigrok.experiments.status import counts, read_statuses
+from epigrok.records.directory import run_directories
+from epigrok.records.status import counts, read_statuses
 
 pytestmark = pytest.mark.slurm
 
@@ -119,7 +119,7 @@ def test_a_cancelled_job_saves_and_stays_cancelled(tmp_path: Path) -> None:
     file = tmp_path / "long.json"
     file.write_text(
         '{"methods": ["icl-tiny"], "overrides":'
-        ' {"num_steps": 20000, "batch_size": 32, "evaluation.num_rows": 48}}'
+        ' {"num_steps": 20000, "batch_size": 32, "evaluation.num_sequences": 48}}'
     )
     directory = tmp_path / "out"
     run_sweep(directory, *ON_SLURM, sweep=file)

@@ -20,7 +20,8 @@ def rows(
             | {"accuracy_final": fit}
         )
         sampled = base | {"split": "id_val", "posterior": posterior, "num_samples": 16}
-        table.append(sampled | {"epistemic_final": eu})
+        # Not the accuracy that counts: that is the point's.
+        table.append(sampled | {"epistemic_final": eu, "accuracy_final": 0.3})
     return table
 
 
@@ -31,41 +32,59 @@ def test_a_textbook_run_has_all_its_times() -> None:
     curve = rows(FITTED, [0, 0, 0, 0.1, 0.5, 0.96, 1.0], [0.01, 0.2, 0.5, 0.6, 0.3, 0.1, 0.05])
     (times,) = grokking_times(curve)
     assert (times.split, times.posterior) == ("id_val", "ivon")
-    assert (times.fitted, times.generalised) == (200, 500)
-    assert (times.peak, times.collapsed) == (300, 500)
-    assert (times.lead_of_peak, times.lead_of_collapse) == (200, 0)
+    assert (times.fitted_step, times.generalised_step) == (200, 500)
+    assert (times.peak_step, times.collapsed_step) == (300, 500)
+    assert (times.delay, times.lead_of_peak, times.lead_of_collapse) == (300, 200, 0)
     assert (times.peak_epistemic, times.final_epistemic) == (0.6, 0.05)
 
 
 def test_a_threshold_must_hold_until_the_end() -> None:
     curve = rows(FITTED, [0, 0, 0.99, 0.2, 0.97, 0.98, 1.0], [0.1, 0.9, 0.1, 0.5, 0.2, 0.1, 0.1])
     (times,) = grokking_times(curve)
-    assert times.generalised == 400
-    assert times.collapsed == 400
+    assert times.generalised_step == 400
+    assert times.collapsed_step == 400
 
 
 def test_what_never_happens_has_no_time() -> None:
     curve = rows(FITTED, [0.0] * 7, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
     (times,) = grokking_times(curve)
-    assert times.generalised is None
-    assert times.collapsed is None
-    assert times.lead_of_peak is None
-    assert times.peak == 600
+    assert times.generalised_step is None
+    assert times.collapsed_step is None
+    assert times.delay is times.lead_of_peak is times.lead_of_collapse is None
+    assert times.peak_step == 600
 
 
 def test_uncertainty_is_not_read_before_the_training_set_is_fitted() -> None:
     curve = rows([0.0] * 7, [0.0] * 7, [0.9, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])
     (times,) = grokking_times(curve)
-    assert times.fitted is None
-    assert times.collapsed is None
+    assert times.fitted_step is None
+    assert times.collapsed_step is None
 
 
-def test_a_second_evaluation_with_more_samples_is_not_mixed_in() -> None:
+def test_each_sampled_posterior_has_its_own_times_and_the_point_has_none() -> None:
     curve = rows(FITTED, [0, 0, 0, 0.1, 0.5, 0.96, 1.0], [0.01, 0.2, 0.5, 0.6, 0.3, 0.1, 0.05])
-    extra = {"step": 600, "split": "id_val", "posterior": "ivon", "num_samples": 64}
-    (times,) = grokking_times([*curve, extra | {"accuracy_final": 1.0, "epistemic_final": 9.0}])
-    assert times.peak == 300
-    assert times.num_samples == 16
+    other = [
+        row | {"posterior": "laplace", "epistemic_final": 0.3}
+        for row in curve
+        if row["posterior"] == "ivon"
+    ]
+    ivon, laplace = grokking_times([*curve, *other])
+    assert (ivon.posterior, ivon.peak_step, ivon.num_samples) == ("ivon", 300, 16)
+    assert (laplace.posterior, laplace.peak_step, laplace.collapsed_step) == ("laplace", 0, None)
+    assert laplace.generalised_step == ivon.generalised_step
+
+
+def test_a_run_without_the_point_is_judged_by_its_first_posterior() -> None:
+    curve = rows(FITTED, [0.0] * 7, [0.1] * 7)
+    sampled = [
+        row | {"accuracy_final": row["step"] / 600} for row in curve if row["num_samples"] > 1
+    ]
+    (times,) = grokking_times(sampled)
+    assert (times.fitted_step, times.generalised_step) == (None, 600)
+
+
+def test_no_rows_have_no_times() -> None:
+    assert grokking_times([]) == []
 
 
 def test_rows_may_come_in_any_order() -> None:
@@ -75,4 +94,4 @@ def test_rows_may_come_in_any_order() -> None:
 
 def test_what_never_was_uncertain_does_not_collapse() -> None:
     (times,) = grokking_times(rows(FITTED, [1.0] * 7, [0.0] * 7))
-    assert times.collapsed is None
+    assert times.collapsed_step is None

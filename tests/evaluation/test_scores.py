@@ -5,17 +5,13 @@ import math
 import pytest
 import torch
 
-from epigrok.config import preset
-from epigrok.evaluation import evaluate, evaluation_sets, score
-from epigrok.model import build_model
-from epigrok.posteriors import Point
+from epigrok.evaluation import score
 from epigrok.random_streams import integers, normal, stream_key
-from epigrok.tasks import Batch, build_family, sample_world
-from epigrok.uncertainty import calibration_error, reliability_counts
+from epigrok.tasks import Batch
 
 
-def random_batch(num_rows: int, num_answers: int, num_classes: int) -> Batch:
-    answers = integers(stream_key(0, "answers"), num_classes, (num_rows, num_answers))
+def random_batch(num_sequences: int, num_answers: int, num_classes: int) -> Batch:
+    answers = integers(stream_key(0, "answers"), num_classes, (num_sequences, num_answers))
     tokens = answers.repeat_interleave(3, dim=1)
     return Batch(tokens, answers, torch.ones_like(answers, dtype=torch.bool))
 
@@ -64,28 +60,6 @@ def test_standard_errors_are_over_rows(name: str) -> None:
     assert f"{name}_se_final" not in single
 
 
-def test_calibration_error_equals_a_loop_over_bins() -> None:
-    confidence = torch.rand(2000, 1, generator=torch.Generator().manual_seed(0)).double()
-    correct = torch.rand(2000, 1, generator=torch.Generator().manual_seed(1)) < confidence
-    counts = reliability_counts(confidence, correct, torch.ones_like(correct))
-    expected = 0.0
-    for k in range(15):
-        upper = 1.01 if k == 14 else (k + 1) / 15
-        inside = (confidence >= k / 15) & (confidence < upper)
-        if inside.any():
-            gap = correct[inside].double().mean() - confidence[inside].mean()
-            expected += inside.double().mean().item() * abs(gap.item())
-    assert calibration_error(counts)[0].item() == pytest.approx(expected)
-
-
-def test_confidence_of_exactly_one_falls_into_the_last_bin() -> None:
-    confidence = torch.tensor([[1.0], [1.0], [0.95], [0.95]], dtype=torch.float64)
-    correct = torch.tensor([[True], [False], [True], [True]])
-    counts = reliability_counts(confidence, correct, torch.ones_like(correct))
-    # One bin: accuracy 3/4, mean confidence 0.975.
-    assert calibration_error(counts)[0].item() == pytest.approx(0.225)
-
-
 def test_answers_that_are_not_asked_count_nowhere() -> None:
     batch = random_batch(50, 3, 5)
     batch.is_scored_BT[:, :2] = False
@@ -102,23 +76,3 @@ def test_a_confidently_wrong_prediction_has_a_finite_loss() -> None:
     logits = torch.zeros(1, 1, 5)
     logits[0, 0, batch.answers_BT.item()] = -5000.0  # type: ignore[index]
     assert score([logits], batch).summary()["nll"] == pytest.approx(5000.0 + math.log(4))
-
-
-@pytest.mark.parametrize("name", ["classic", "icl-tiny"])
-def test_two_evaluations_of_the_same_weights_are_identical(name: str) -> None:
-    config = preset(name)
-    model = build_model(config)
-    world = sample_world(config.task, 0)
-    tables = [
-        evaluate(
-            model,
-            [Point.of(model)],
-            evaluation_sets(config, build_family(config, world)),
-            num_samples=16,
-        )
-        for _ in range(2)
-    ]
-    assert [row.summary for row in tables[0]] == [row.summary for row in tables[1]]
-    assert [row.split for row in tables[0]] == list(config.task.splits)
-    assert all(row.num_samples == 1 for row in tables[0])
-    assert model.training

@@ -1,5 +1,6 @@
-"""What tells generalised from memorised, on curves drawn by hand."""
+"""Which uncertainty separates generalised from memorised runs, on curves drawn by hand."""
 
+from dataclasses import replace
 from math import inf, log
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from epigrok.errors import UserError
 from epigrok.evaluation import AccuracyBounds, Reading, readings, separations
+from epigrok.evaluation.separation import FATES, STATISTICS
 
 STEPS = (0, 100, 200, 300)
 
@@ -17,7 +19,10 @@ def row(step: int, split: str, posterior: str, num_samples: int, **values: float
 
 
 def textbook_run() -> list[dict[str, Any]]:
-    """Fitted at step 100, generalised at 300; the largest uncertainty is the one at the start."""
+    """Fitted at step 100, generalised at 300; the largest uncertainty is the one at the start.
+
+    `probit` predicts without samples, so there is no uncertainty of it to read.
+    """
     table = []
     fit, held_out = (0.1, 0.96, 0.9, 1.0), (0.0, 0.1, 0.5, 0.98)
     entropy, epistemic = (3.0, 1.0, 2.0, 0.5), (0.9, 0.6, 0.8, 0.2)
@@ -27,10 +32,9 @@ def textbook_run() -> list[dict[str, Any]]:
             row(step, "id_val", "point", 1, accuracy=held_out[i], total=entropy[i], epistemic=0.0),
             row(step, "id_train", "ivon", 16, accuracy=fit[i], total=1.0, epistemic=0.05),
             row(step, "id_val", "ivon", 16, accuracy=0.3, total=1.0, epistemic=epistemic[i]),
+            row(step, "id_train", "probit", 1, accuracy=0.3, total=1.0, epistemic=0.0),
+            row(step, "id_val", "probit", 1, accuracy=0.3, total=1.0, epistemic=0.0),
         ]
-    for split in ("id_train", "id_val"):
-        table.append(row(300, split, "ivon", 64, accuracy=0.3, total=1.0, epistemic=9.0))
-        table.append(row(0, split, "oracle-memorising", 1, accuracy=1.0, total=0.1, epistemic=0.0))
     return table
 
 
@@ -40,9 +44,9 @@ def test_a_textbook_run_is_read_as_by_hand() -> None:
         posterior="ivon",
         num_samples=16,
         accuracy=0.98,
-        fitted=100,
+        first_fitted_step=100,
         uncertainty=0.2,
-        peak=0.8,
+        peak_uncertainty=0.8,
         peak_step=200,
         per_log_classes=0.2 / log(31),
         of_peak=0.2 / 0.8,
@@ -50,14 +54,22 @@ def test_a_textbook_run_is_read_as_by_hand() -> None:
         entropy=0.5,
     )
     assert (point.posterior, point.uncertainty, point.entropy) == ("point", 0.5, 0.5)
-    assert (point.peak, point.peak_step, point.of_peak, point.over_training) == (2.0, 200, 0.25, 2)
+    assert (point.peak_uncertainty, point.peak_step, point.of_peak, point.over_training) == (
+        2.0,
+        200,
+        0.25,
+        2,
+    )
 
 
 def test_what_was_never_fitted_has_no_peak() -> None:
     table = [r | {"accuracy_final": 0.5} for r in textbook_run()]
-    for reading in readings(table, "id_val", num_classes=31):
-        assert reading.fitted is reading.peak is reading.peak_step is reading.of_peak is None
-        assert AccuracyBounds().outcome(reading) == "unfitted"
+    found = readings(table, "id_val", num_classes=31)
+    assert [reading.posterior for reading in found] == ["point", "ivon"]
+    for reading in found:
+        assert reading.first_fitted_step is reading.peak_uncertainty is None
+        assert reading.peak_step is reading.of_peak is None
+        assert AccuracyBounds().fate(reading) == "unfitted"
 
 
 def test_no_uncertainty_to_compare_with_leaves_a_ratio_out() -> None:
@@ -86,6 +98,7 @@ def test_separations_are_those_found_by_hand() -> None:
         "zero": [reading(1.0, 0.0), reading(0.1, 0.5)],
     }
     found = {(s.group, s.statistic): s for s in separations(groups, AccuracyBounds())}
+    assert set(found) == {(group, statistic) for group in groups for statistic in STATISTICS}
     apart = found["apart", "per_log_classes"]
     assert (apart.num_generalised, apart.num_memorised) == (2, 2)
     assert (apart.largest_generalised, apart.smallest_memorised) == (0.2, 0.8)
@@ -102,8 +115,11 @@ def test_separations_are_those_found_by_hand() -> None:
 
 def test_bounds_decide_who_is_left_out() -> None:
     strict, lenient = AccuracyBounds(), AccuracyBounds(generalised_from=0.6, memorised_below=0.6)
-    assert strict.outcome(reading(0.7, 0.1)) == "between"
-    assert lenient.outcome(reading(0.7, 0.1)) == "generalised"
-    assert lenient.outcome(reading(0.59, 0.1)) == "memorised"
+    assert strict.fate(reading(0.7, 0.1)) == "between"
+    assert lenient.fate(reading(0.7, 0.1)) == "generalised"
+    assert lenient.fate(reading(0.59, 0.1)) == "memorised"
+    fates = [strict.fate(reading(accuracy, 0.1)) for accuracy in (0.95, 0.49, 0.5, 0.94)]
+    assert fates == ["generalised", "memorised", "between", "between"]
+    assert {strict.fate(replace(reading(1.0, 0.1), first_fitted_step=None)), *fates} == set(FATES)
     with pytest.raises(UserError, match=r"0\.9 and 0\.5"):
         AccuracyBounds(generalised_from=0.5, memorised_below=0.9)

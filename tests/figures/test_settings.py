@@ -6,15 +6,12 @@ import pytest
 from written_runs import GRID, write_grid, write_run
 
 from epigrok.errors import UserError
-from epigrok.experiments import open_sweep
-from epigrok.experiments.sweep import Condition, Sweep, prepare
-from epigrok.figures.settings import (
-    choice_note,
-    configs_by_preset,
-    distinguishing_fields,
-    shown_posteriors,
-    shown_settings,
-)
+from epigrok.figures.settings import choice_note, setting_label, shown_settings
+from epigrok.posteriors import kind_of
+from epigrok.records.description import TrackedPosterior
+from epigrok.sweeps.description import Condition, Sweep, prepare
+from epigrok.tables import open_sweep
+from epigrok.tables.groups import configs_by_preset, distinguishing_fields, shown_posteriors
 
 
 def write_sweep(directory: Path, **description: object) -> None:
@@ -31,7 +28,8 @@ def test_of_many_settings_the_most_accurate_of_each_preset_is_shown(tmp_path: Pa
     # Accuracy grows with the fraction and not with the tasks; of equals the smallest is shown.
     best = {"task.num_base_tasks": 8, "task.train_fraction": 0.8}
     assert [dict(setting.fields) for setting in settings] == [best, best]
-    assert settings[0].label == "icl-paper\ntraining tasks T = 32\ntraining fraction = 0.8\n3 runs"
+    lines = ["icl-paper", "training tasks T = 32", "training fraction = 0.8", "3 runs"]
+    assert setting_label(settings[0]).splitlines() == lines
     assert "Shown are 2 of 12 settings" in choice_note(store, settings)
 
 
@@ -54,7 +52,7 @@ def test_unfinished_runs_count_and_are_told(tmp_path: Path) -> None:
     write_sweep(tmp_path, axes=fraction, methods=("icl-paper",))
     next(tmp_path.glob("*/DONE")).unlink()
     (setting,) = shown_settings(open_sweep(tmp_path))
-    assert setting.label == "icl-paper\n3 runs, 1 unfinished"
+    assert setting_label(setting) == "icl-paper\n3 runs, 1 unfinished"
     assert setting.splits == ("id_train", "id_val", "ood_train", "ood_val")
     assert setting.accuracy == pytest.approx(0.96 * 0.3 / 0.8)
 
@@ -71,6 +69,7 @@ def test_fields_that_others_imply_tell_nothing_apart(tmp_path: Path) -> None:
     [
         (("point",), ()),
         (("point", "laplace"), ("laplace",)),
+        (("point", "laplace-probit"), ()),
         (("point", "ivon", "ivon-isotropic"), ("ivon", "ivon-isotropic")),
         (("weight-noise:0.1", "weight-noise:0.3"), ("weight-noise:0.3",)),
         (
@@ -82,7 +81,8 @@ def test_fields_that_others_imply_tell_nothing_apart(tmp_path: Path) -> None:
 def test_the_inferred_posterior_and_its_strongest_control_are_shown(
     tracked: tuple[str, ...], shown: tuple[str, ...]
 ) -> None:
-    assert shown_posteriors(tracked) == shown
+    described = [TrackedPosterior(name, kind_of(name).role, ()) for name in tracked]
+    assert shown_posteriors(described) == shown
 
 
 def test_a_sweep_that_has_not_begun_is_told(tmp_path: Path) -> None:
@@ -96,4 +96,4 @@ def test_seeds_can_be_shown_apart(tmp_path: Path) -> None:
     write_sweep(tmp_path, axes=fraction, methods=("icl-paper",))
     settings = shown_settings(open_sweep(tmp_path, seeds_apart=True))
     assert [dict(setting.fields) for setting in settings] == [{"run_seed": n} for n in range(3)]
-    assert settings[2].label == "icl-paper\nrun seed = 2\n1 run"
+    assert setting_label(settings[2]) == "icl-paper\nrun seed = 2\n1 run"

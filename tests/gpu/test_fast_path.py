@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from epigrok.bench.plain_training import plain_logits, plain_steps
 from epigrok.config import AdamWConfig, RunConfig, preset
 from epigrok.evaluation import evaluate, evaluation_sets
-from epigrok.experiments.plain_training import plain_logits, plain_steps
 from epigrok.model import build_model
 from epigrok.model.attention import asking_attention, rotary_tables, self_attention
 from epigrok.model.feedforward import feedforward
@@ -32,7 +32,7 @@ def small(name: str) -> RunConfig:
         config,
         model=replace(config.model, num_layers=2, width=128, feedforward_width=256),
         schedule=replace(config.schedule, warmup_steps=20),
-        evaluation=replace(config.evaluation, num_rows=256, posteriors=("point",)),
+        evaluation=replace(config.evaluation, num_sequences=256, posteriors=("point",)),
         batch_size=256,
         num_steps=1000,
     )

@@ -1,7 +1,6 @@
 """IVON against an independent reference, a public implementation, and a case solved exactly."""
 
 import copy
-import dataclasses
 import math
 import subprocess
 import sys
@@ -11,13 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from epigrok.config import IVONConfig, RunConfig, preset
 from epigrok.errors import UserError
 from epigrok.posteriors import IVON
 from epigrok.random_streams import normal, stream_key
-from epigrok.tasks import build_family, sample_world
-from epigrok.training import initial_state, training_steps
-from epigrok.training.checkpoints import restore_newest, write_checkpoint
 
 SETTINGS = {
     "lr": 0.3,
@@ -140,32 +135,33 @@ def test_twenty_steps_match_a_public_implementation(monkeypatch: pytest.MonkeyPa
 
 
 def test_on_a_quadratic_it_converges_to_the_exact_gaussian() -> None:
-    """Loss ½(θ-c)ᵀdiag(a)(θ-c) with prior δ: posterior mean ac/(a+δ), precision λ(a+δ)."""
-    curvature = torch.tensor([0.5, 1.0, 4.0, 10.0], dtype=torch.float64)
-    centre = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=torch.float64)
-    weights = nn.Parameter(torch.zeros(4, dtype=torch.float64))
+    """Loss ½(θ-c)ᵀdiag(a)(θ-c) with prior δ: posterior mean ac/(a+δ), precision λ(a+δ).
+
+    Four such weights, each in 400 copies whose average stands for that over many steps.
+    """
+    curvature = torch.tensor([0.5, 1.0, 4.0, 10.0], dtype=torch.float64)[:, None]
+    centre = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=torch.float64)[:, None]
+    weights = nn.Parameter(torch.zeros(4, 400, dtype=torch.float64))
     decay, ess = 0.1, 200.0
     optimiser = IVON(
         [weights], lr=0.1, ess=ess, weight_decay=decay, hess_init=1.0, betas=(0.9, 0.995)
     )
-    means, hessians = [], []
-    for step in range(8_000):
-        for group in optimiser.param_groups:
-            group["lr"].fill_(0.1 * min(1.0, 2000 / (step + 1)))
+    for _ in range(1200):
         optimiser.zero_grad()
         with optimiser.sampled_weights():
             (0.5 * curvature * (weights - centre) ** 2).sum().backward()
         optimiser.step()
-        if step >= 3000:
-            means.append(weights.detach().clone())
-            hessians.append(optimiser.state_dict()["state"][0]["hessian"])
-    mean = torch.stack(means).mean(0)
-    hessian = torch.stack(hessians).mean(0)
-    torch.testing.assert_close(mean, curvature * centre / (curvature + decay), rtol=0.02, atol=0.01)
-    torch.testing.assert_close(hessian, curvature, rtol=0.06, atol=0.02)
+    mean = weights.detach().mean(dim=1)
+    exact_mean = (curvature * centre / (curvature + decay))[:, 0]
+    torch.testing.assert_close(mean, exact_mean, rtol=0.01, atol=0.0)
+    # The term that keeps the Hessian positive makes it one per cent too large at this β₂.
+    hessian = optimiser.state_dict()["state"][0]["hessian"].view(4, 400).mean(dim=1)
+    torch.testing.assert_close(hessian, curvature[:, 0], rtol=0.03, atol=0.0)
     posterior = optimiser.posterior(nn.ParameterDict({"w": weights}))
     exact = 1 / (ess * (curvature + decay)).sqrt()
-    torch.testing.assert_close(posterior.deviation["w"], exact, rtol=0.3, atol=0.0)
+    torch.testing.assert_close(
+        posterior.deviation["w"].mean(dim=1, keepdim=True), exact, rtol=0.02, atol=0.0
+    )
 
 
 def test_an_exception_while_sampled_leaves_the_weights_and_the_next_step_as_they_were() -> None:
@@ -233,30 +229,6 @@ def test_loading_a_state_forgets_samples_taken_since_the_last_step() -> None:
     take_steps(model, optimiser, range(2))
     take_steps(undisturbed, other, range(2))
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), undisturbed.parameters()))
-
-
-def ivon_config() -> RunConfig:
-    config = dataclasses.replace(preset("classic-ivon"), num_steps=12, batch_size=64)
-    assert isinstance(config.optim, IVONConfig)
-    return dataclasses.replace(config, optim=dataclasses.replace(config.optim, num_train_samples=2))
-
-
-@pytest.mark.parametrize("interruption", [1, 5, 11])
-def test_a_run_resumes_bit_identically(interruption: int, tmp_path: Path) -> None:
-    config = ivon_config()
-    family = build_family(config, sample_world(config.task, 0))
-    state, whole = initial_state(config), initial_state(config)
-    for record in training_steps(state, family, config):
-        if record.step == interruption:
-            break
-    write_checkpoint(tmp_path, state, [])
-    resumed = initial_state(config)
-    assert restore_newest(tmp_path, resumed)
-    for run in (resumed, whole):
-        for _ in training_steps(run, family, config):
-            pass
-    for ours, theirs in zip(resumed.model.parameters(), whole.model.parameters()):
-        assert torch.equal(ours, theirs)
 
 
 COMPARE_COMPILED_WITH_EAGER = """
@@ -425,6 +397,8 @@ def test_the_posterior_has_the_spread_it_reports() -> None:
     assert spread["sigma_q05"] == pytest.approx(expected)
     assert spread["hessian_q95"] == pytest.approx(0.4)
     posterior = optimiser.posterior(model)
-    draws = torch.stack([posterior.sample(index)["0.weight"] for index in range(2000)])
-    torch.testing.assert_close(draws.mean(0), model[0].weight, rtol=0, atol=5 * expected / 44)
-    torch.testing.assert_close(draws.std(0), torch.full((7, 5), expected), rtol=0.08, atol=0)
+    draws = torch.stack([posterior.sample(index)["0.weight"] for index in range(200)])
+    noise = (draws - model[0].weight.detach()) / expected
+    # Standard normal, to four standard errors of 200 x 35 numbers.
+    assert noise.mean().abs() < 4 / math.sqrt(7000)
+    assert (noise.var() - 1).abs() < 4 * math.sqrt(2 / 7000)

@@ -9,9 +9,8 @@ from made_runs import EVIL, change_config
 from websockets.sync.client import ClientConnection
 from written_runs import write_grid
 
-from epigrok.experiments.sweep import Sweep, prepare
-from epigrok.figures.catalogue import FIGURES
 from epigrok.report import write_report
+from epigrok.sweeps.description import Sweep, prepare
 
 pytestmark = pytest.mark.browser
 
@@ -90,7 +89,7 @@ def test_every_figure_is_in_sight_and_nothing_is_asked_for(
     assert tab.requests() == [report.as_uri()]
     assert tab.evaluate(OVERFLOW) <= 0
     figures = tab.evaluate(SHOWN_FIGURES)
-    assert [figure["name"] for figure in figures] == list(FIGURES)
+    assert [figure["name"] for figure in figures] == list(figures())
     for figure in figures:
         assert figure["is_loaded"]
         assert figure["is_visible"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epigrok.errors import UserError
-from epigrok.tasks import parallelogram_tasks
+from epigrok.tasks.parallelogram import parallelogram_tasks
 
 
 @pytest.mark.parametrize("num_base_tasks", [8, 16, 32, 64, 128])

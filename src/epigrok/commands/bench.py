@@ -10,13 +10,7 @@ from typing import Annotated, Any
 import torch
 import tyro
 
-from epigrok.commands.arguments import parse
-from epigrok.config import RunConfig, preset
-from epigrok.config.checks import require
-from epigrok.experiments.device import DeviceName, choose_device
-from epigrok.experiments.engines.gpu_sharing import shared_gpu
-from epigrok.experiments.provenance import this_process
-from epigrok.experiments.speed import (
+from epigrok.bench.speed import (
     NUM_SAMPLES,
     PLAIN_COMPILED,
     Speed,
@@ -26,7 +20,13 @@ from epigrok.experiments.speed import (
     measure_packed,
     measure_training,
 )
+from epigrok.commands.arguments import parse
+from epigrok.config import RunConfig, preset
+from epigrok.config.checks import require
 from epigrok.files import make_writable_directory, write_json
+from epigrok.runs.device import DeviceName, choose_device
+from epigrok.runs.provenance import this_process
+from epigrok.sweeps.engines.gpu_sharing import shared_gpu
 
 EVALUATION_EVERY = 500
 OURS, IVON = "epigrok", "epigrok, IVON"
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
         "seconds_evaluating": seconds,
         "evaluation_share_of_training": seconds * speeds[OURS].steps_per_second / EVALUATION_EVERY,
     }
-    rows = config.evaluation.num_sampled_rows
+    rows = config.evaluation.num_sampled_sequences
     if PLAIN_COMPILED in speeds:
         speed_up = results["speed_up_over_torch_compile"] = _ratio(speeds, OURS, PLAIN_COMPILED)
         print(f"\nepigrok against {PLAIN_COMPILED}: {speed_up:.2f}x")

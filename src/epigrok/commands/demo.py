@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from epigrok.commands.arguments import parse
+from epigrok.config.posterior import POINT
+from epigrok.config.splits import ID_TRAIN
 from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED
-from epigrok.experiments.engines.local import PoolOptions, run_pool
-from epigrok.experiments.engines.slots import parse_slots
-from epigrok.experiments.status import read_statuses
-from epigrok.experiments.sweep import Condition, Sweep, prepare
-from epigrok.experiments.zoo import unpacked
+from epigrok.records.status import read_statuses
+from epigrok.records.zoo import unpacked
+from epigrok.sweeps.description import Condition, Sweep, prepare
+from epigrok.sweeps.engines.local import PoolOptions, run_pool
+from epigrok.sweeps.engines.slots import parse_slots
 
 # Uncertainty on fewer rows than the presets take, to be done within three minutes.
-_EVALUATION = {"evaluation.num_sampled_rows": 128, "evaluation.num_final_samples": 32}
+_EVALUATION = {"evaluation.num_sampled_sequences": 128, "evaluation.num_final_samples": 32}
 _SELDOM = Condition(where={"preset": "classic"}, set={"evaluation.every": 100})
 DEMO = Sweep(
     name="demo", methods=("icl-tiny", "classic"), overrides=_EVALUATION, conditions=(_SELDOM,)
@@ -28,7 +30,7 @@ ABOUT = {
 }
 LADDER = "icl-small"
 """The run that comes with the package, whose checkpoints are looked at."""
-LADDER_ROWS, LADDER_SAMPLES = 64, 4
+LADDER_SEQUENCES, LADDER_SAMPLES = 64, 4
 """Few, as its network is eight times the size of those that are trained here."""
 SHOWN_POSTERIOR = "weight-noise:0.1"
 SECONDS_BETWEEN_LINES = 10.0
@@ -58,13 +60,13 @@ def main(arguments: Sequence[str]) -> int:
     slots = parse_slots("cpu*2", os.environ)
     meanwhile = _Meanwhile(out, ladder)
     with meanwhile.going_on():
-        outcomes = run_pool(todo, slots, PoolOptions(), lambda outcome: None)
-        meanwhile.is_stopped = any(outcome.state != "done" for outcome in outcomes)
-    for outcome in outcomes:
-        if outcome.state == "failed":
-            print(f"{outcome.run.path} failed: {outcome.reason}; log: {outcome.run.log}")
+        ends = run_pool(todo, slots, PoolOptions(), lambda end: None)
+        meanwhile.is_stopped = any(end.state != "done" for end in ends)
+    for end in ends:
+        if end.state == "failed":
+            print(f"{end.run.path} failed: {end.reason}; log: {end.run.log}")
             return EXIT_FAILED
-        if outcome.state != "done":
+        if end.state != "done":
             print(f"stopped; `epigrok demo --out {out}` goes on from here")
             return EXIT_STOPPED
     for run in runs.values():
@@ -135,24 +137,25 @@ class _Meanwhile:
 
 def ladder_lines(path: Path) -> Iterator[str]:
     """Accuracy and uncertainty at the checkpoints of the run that comes with the package."""
-    from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
-    from epigrok.experiments.run import open_run
+    from epigrok.runs.evaluating import EvaluateOptions, evaluate_run
+    from epigrok.runs.run import open_run
 
     run = open_run(path)
+    modulus = run.config.task.vocabulary_size
     yield (
-        f"\nzoo:{LADDER} comes with the package: the paper's task mod {run.config.task.modulus}, "
-        "trained on a GPU.\nAccuracy and epistemic uncertainty (EU, nats) along its training, "
-        f"on {LADDER_ROWS} rows: on unseen\ninputs (id_val) EU rises while they are memorised, "
-        "and collapses where they are grokked.\n"
+        f"\nzoo:{LADDER} comes with the package: the paper's task mod {modulus}, trained on a "
+        "GPU.\nAccuracy and epistemic uncertainty (EU, nats) along its training, on "
+        f"{LADDER_SEQUENCES} sequences. On\nunseen inputs (id_val) EU rises while they are "
+        "memorised, and collapses where they are grokked.\n"
     )
-    splits = run.config.task.splits
+    splits = [split.name for split in run.config.task.splits]
     yield f"  {'step':>6}" + "".join(f"{split:>16}" for split in splits)
     for step in run.checkpoints:
         options = EvaluateOptions(
             step=step,
             posteriors=(SHOWN_POSTERIOR,),
             num_samples=LADDER_SAMPLES,
-            num_rows=LADDER_ROWS,
+            num_sequences=LADDER_SEQUENCES,
             device="cpu",
         )
         rows = {row["split"]: row for row in evaluate_run(run, options)}
@@ -165,8 +168,8 @@ def ladder_lines(path: Path) -> Iterator[str]:
 
 def _vary_context(path: Path) -> None:
     """Evaluate an in-context run with shorter and with noisy contexts."""
-    from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
-    from epigrok.experiments.run import open_run
+    from epigrok.runs.evaluating import EvaluateOptions, evaluate_run
+    from epigrok.runs.run import open_run
 
     run = open_run(path)
     # Only the posterior whose samples cost least, as there are many contexts.
@@ -181,19 +184,18 @@ def _vary_context(path: Path) -> None:
 def _tell(path: Path) -> None:
     # Here and not above: the pool's own process has no use for torch.
     from epigrok.evaluation import grokking_times
-    from epigrok.experiments.run import open_run
+    from epigrok.runs.run import open_run
 
     run = open_run(path)
-    rows = run.metrics()
     print(f"\n{run.config.preset} ({path})")
-    for row in rows:
-        if row["step"] == run.config.num_steps and row["posterior"] == "point":
+    for row in run.directory.rows("final"):
+        if row["posterior"] == POINT:
             print(f"  {row['split']:<8} final accuracy {row['accuracy_final']:.3f}")
-    for times in grokking_times(rows):
-        if times.posterior == SHOWN_POSTERIOR and times.split != "id_train":
+    for times in grokking_times(run.metrics()):
+        if times.posterior == SHOWN_POSTERIOR and times.split != ID_TRAIN.name:
             share = times.final_epistemic / times.peak_epistemic
             print(
-                f"  {times.split:<8} training set fitted at step {times.fitted}, generalised "
-                f"(accuracy 0.95) at {times.generalised}; epistemic uncertainty peaked at "
-                f"{times.peak} and ended at {share:.1%} of its peak"
+                f"  {times.split:<8} training set fitted at step {times.fitted_step}, generalised "
+                f"(accuracy 0.95) at {times.generalised_step}; epistemic uncertainty peaked at "
+                f"{times.peak_step} and ended at {share:.1%} of its peak"
             )

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import tyro
 
 from epigrok.commands.arguments import parse
-from epigrok.config import ContextSweep
+from epigrok.config import ContextSeries
 from epigrok.evaluation import grokking_times
-from epigrok.experiments.evaluate_run import EvaluateOptions, evaluate_run
-from epigrok.experiments.run import Run, open_run
+from epigrok.evaluation.schema import FINAL_ANSWER, SERIES_TABLES
+from epigrok.runs.evaluating import EvaluateOptions, evaluate_run, table_of
+from epigrok.runs.run import Run, open_run
 
 _COLUMNS = ("accuracy", "nll", "ece", "total", "aleatoric", "epistemic")
 
@@ -22,7 +23,7 @@ class EvaluateArguments:
 
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Run directory, or `zoo:NAME` for a run that comes with the package (`epigrok zoo`)."""
-    sweep: ContextSweep | None = None
+    series: ContextSeries | None = None
     """Vary the context: its length from 1 to training's, or its answers' noise from 0 to 1."""
     ensemble: tuple[Path, ...] = ()
     """Other runs of the same task, evaluated together with this one as an ensemble."""
@@ -41,15 +42,15 @@ def main(arguments: Sequence[str]) -> int:
         _print_times(run)
         return 0
     others = tuple(open_run(path) for path in parsed.ensemble)
-    rows = evaluate_run(run, parsed.options, parsed.sweep, others)
-    _print_rows(rows, parsed.sweep)
-    print(f"table: {run.directory.table(parsed.sweep or 'evaluation')}")
+    rows = evaluate_run(run, parsed.options, parsed.series, others)
+    _print_rows(rows, parsed.series)
+    print(f"table: {table_of(run.directory, parsed.series)}")
     return 0
 
 
-def _print_rows(rows: list[dict[str, Any]], sweep: ContextSweep | None) -> None:
-    suffix = "" if sweep else "_final"
-    axis = sweep.replace("-", "_") if sweep else None
+def _print_rows(rows: list[dict[str, Any]], series: ContextSeries | None) -> None:
+    suffix = "" if series else FINAL_ANSWER
+    axis = SERIES_TABLES[series] if series else None
     heads = [axis] if axis else []
     columns = [f"{name}{suffix}" for name in _COLUMNS]
     print(_line(["split", "posterior", *heads, *columns]))
@@ -59,7 +60,8 @@ def _print_rows(rows: list[dict[str, Any]], sweep: ContextSweep | None) -> None:
 
 
 def _print_times(run: Run) -> None:
-    names = ("fitted", "generalised", "peak", "collapsed", "lead_of_peak", "lead_of_collapse")
+    names = ["fitted_step", "generalised_step", "peak_step", "collapsed_step"]
+    names += ["lead_of_peak", "lead_of_collapse"]
     print(_line(["split", "posterior", *names]))
     for times in grokking_times(run.metrics()):
         steps = [getattr(times, name) for name in names]
@@ -68,5 +70,5 @@ def _print_times(run: Run) -> None:
 
 
 def _line(cells: list[str]) -> str:
-    widths = [10, 36, *[16] * (len(cells) - 2)]
+    widths = [10, 36, *[18] * (len(cells) - 2)]
     return "".join(f"{cell:<{width}}" for cell, width in zip(cells, widths)).rstrip()

@@ -9,17 +9,19 @@ import tyro
 
 from epigrok.commands.arguments import parse
 from epigrok.errors import UserError
-from epigrok.experiments import open_sweep
+from epigrok.tables import open_sweep
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportArguments:
-    """Write all metrics of a sweep, each row with the configuration of its run, as Parquet."""
+    """Write a table of all runs of a sweep, each row with its run's configuration, as Parquet."""
 
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
     """Of a sweep, or of a single run."""
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """Parquet file to write; one that exists is replaced."""
+    table: str = "metrics"
+    """Which one: metrics (the curves), final, exact, training, positions, …"""
     done_only: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     """Leave out runs that are not finished."""
 
@@ -29,6 +31,6 @@ def main(arguments: Sequence[str]) -> int:
     parsed = parse(ExportArguments, "export", arguments)
     if parsed.file.suffix != ".parquet":
         raise UserError(f"the file to write must end in .parquet, got {parsed.file}")
-    number = open_sweep(parsed.directory, parsed.done_only).export(parsed.file)
+    number = open_sweep(parsed.directory, parsed.done_only).export(parsed.file, parsed.table)
     print(f"{number} rows in {parsed.file}")
     return 0

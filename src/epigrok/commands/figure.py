@@ -9,9 +9,9 @@ import tyro
 
 from epigrok.commands.arguments import parse
 from epigrok.errors import UserError
-from epigrok.experiments import open_sweep
-from epigrok.experiments.zoo import located
 from epigrok.files import make_writable_directory
+from epigrok.records.zoo import unpack_if_zoo
+from epigrok.tables import open_sweep
 
 ALL = "all"
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     from epigrok.figures.catalogue import draw_all, draw_figure
     from epigrok.figures.output import write_drawn
 
-    directory = located(parsed.directory)
+    directory = unpack_if_zoo(parsed.directory)
     store = open_sweep(directory, seeds_apart=parsed.seeds_apart)
     out = directory / "figures" if parsed.out is None else parsed.out
     make_writable_directory(out)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from epigrok.commands.arguments import parse
-from epigrok.config.presets import PRESETS
+from epigrok.config.presets import presets, summary_of_preset
 
 
 @dataclass(frozen=True)
@@ -15,8 +15,7 @@ class PresetsArguments:
 def main(arguments: Sequence[str]) -> int:
     """Print a line for each preset."""
     parse(PresetsArguments, "presets", arguments)
-    width = max(map(len, PRESETS)) + 2
-    for name, make in PRESETS.items():
-        summary = (make.__doc__ or "").strip().splitlines()[0]
-        print(f"{name:<{width}}{summary}")
+    width = max(map(len, presets())) + 2
+    for name in presets():
+        print(f"{name:<{width}}{summary_of_preset(name)}")
     return 0

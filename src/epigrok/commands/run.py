@@ -11,10 +11,10 @@ import tyro
 from epigrok.commands.arguments import parse
 from epigrok.errors import UserError
 from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_HELD, EXIT_STOPPED
-from epigrok.experiments.device import DeviceName
-from epigrok.experiments.engines.worker import WorkerOptions, stop_without_driver
-from epigrok.experiments.lease import LeaseHeldError, LeaseLostError, is_held
-from epigrok.experiments.run_files import RunDirectory
+from epigrok.records.directory import RunDirectory
+from epigrok.records.lease import LeaseHeldError, LeaseLostError, is_held
+from epigrok.runs.device import DeviceName
+from epigrok.sweeps.engines.worker import WorkerOptions, stop_without_driver
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +51,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _work(run: RunDirectory, parsed: RunArguments) -> int:
-    from epigrok.experiments.progress import PlainLines
-    from epigrok.experiments.training import DivergedError, TrainOptions, train, write_failure
+    from epigrok.runs.progress import PlainLines
+    from epigrok.runs.training import DivergedError, TrainOptions, train, write_failure
 
     try:
         config = run.config()

@@ -1,4 +1,4 @@
-"""`epigrok separation DIR`: what tells the runs that generalised from those that memorised."""
+"""`epigrok separation DIR`: which uncertainty separates generalised from memorised runs?"""
 
 import csv
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 from rich.box import MARKDOWN
@@ -14,16 +14,23 @@ from rich.console import Console
 from rich.table import Table
 
 from epigrok.commands.arguments import parse
-from epigrok.config import RunConfig, flatten, preset, presets, to_json
+from epigrok.config.splits import ID_VAL
 from epigrok.errors import UserError
 from epigrok.evaluation import AccuracyBounds, Reading, Separation, readings, separations
-from epigrok.evaluation.separation import OUTCOMES
-from epigrok.experiments.run_files import RunDirectory, run_directories
-from epigrok.experiments.zoo import located
-from epigrok.files import make_writable_directory, read_json_lines, write_file
+from epigrok.evaluation.schema import ENTROPY
+from epigrok.evaluation.separation import FATES
+from epigrok.files import make_writable_directory, write_file
+from epigrok.tables import SweepStore, open_sweep
+from epigrok.tables.events import rows_by_run
+from epigrok.tables.groups import (
+    configs_by_preset,
+    distinguishing_fields,
+    field_label,
+    value_label,
+)
 
 _HEADS = {
-    "peak": "uncertainty at its peak",
+    "peak_uncertainty": "uncertainty at its peak",
     "per_log_classes": "uncertainty / ln C",
     "of_peak": "uncertainty / own peak",
     "over_training": "uncertainty / training split's",
@@ -35,7 +42,7 @@ _WIDTH = 240
 class SeparationArguments:
     """Compare the uncertainty of finished runs that generalised and that memorised, by preset.
 
-    Reads config.json and metrics.jsonl of every run. `point` stands for plain predictive entropy.
+    `point` stands for plain predictive entropy.
     A cell shows the largest value of runs that generalised, the smallest of those that memorised,
     and the ratio of the two where they are apart; peaks are in nats, read from the moment that the
     training split is fitted. Runs with an accuracy between the bounds, and runs that never fitted
@@ -44,7 +51,7 @@ class SeparationArguments:
 
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
     """Of a sweep, or of a single run; `zoo:NAME` is one that comes with the package."""
-    split: Literal["id_val", "ood_train", "ood_val"] = "id_val"
+    split: str = ID_VAL.name
     """Held-out split to judge by."""
     csv: Path | None = None
     """File for the table behind: one line per run and posterior."""
@@ -55,8 +62,11 @@ class SeparationArguments:
 
 @dataclass(frozen=True)
 class _RunReadings:
-    run: str
-    config: RunConfig
+    run_id: str
+    preset: str
+    variant: str
+    """What tells it from other runs of its preset, seeds apart."""
+    seed: int
     readings: list[Reading]
 
 
@@ -65,17 +75,16 @@ def main(arguments: Sequence[str]) -> int:
     parsed = parse(SeparationArguments, "separation", arguments)
     if parsed.csv is not None:
         make_writable_directory(parsed.csv.absolute().parent)
-    directories = run_directories(located(parsed.directory))
-    runs = [run for path in directories if (run := _read(path, parsed.split)) is not None]
+    store = open_sweep(parsed.directory)
+    runs = _read(open_sweep(parsed.directory, done_only=True), parsed.split)
     if not runs:
         raise UserError(
             f"no finished run in {parsed.directory} tracked 'point' and has the split "
             f"{parsed.split!r}"
         )
-    runs.sort(key=lambda run: (run.config.preset, _variant(run.config), run.config.run_seed))
     groups: dict[str, list[Reading]] = {}
     for run in runs:
-        groups.setdefault(run.config.preset, []).extend(run.readings)
+        groups.setdefault(run.preset, []).extend(run.readings)
     if len(groups) > 1:
         # Whether one threshold would do for all: nobody knows the right one for a new kind of run.
         groups["all of them"] = [reading for run in runs for reading in run.readings]
@@ -84,32 +93,38 @@ def main(arguments: Sequence[str]) -> int:
     console = Console(width=_WIDTH, no_color=True, markup=False)
     console.print(_counts(runs, parsed.bounds))
     console.print(_table(separations(groups, parsed.bounds)))
-    unused = len(directories) - len(runs)
+    unused = len(store.runs) - len(runs)
     if unused:
-        print(f"{unused} of {len(directories)} runs are not finished or lack the split or 'point'")
+        print(f"{unused} of {len(store.runs)} runs are not finished or lack the split or 'point'")
     if parsed.csv is not None:
         write_file(parsed.csv, _csv(runs, parsed))
         print(f"every run and posterior: {parsed.csv}")
     return 0
 
 
-def _read(directory: RunDirectory, split: str) -> _RunReadings | None:
-    """The readings of a run that took its last step, if it has any."""
-    config = directory.config()
-    metrics = read_json_lines(directory.table("metrics"))
-    if not metrics or metrics[-1]["step"] < config.num_steps:
-        return None
-    found = readings(metrics, split, config.task.vocabulary_size)
-    return _RunReadings(directory.path.name, config, found) if found else None
+def _read(store: SweepStore, split: str) -> list[_RunReadings]:
+    """The readings of every run that has any, in order of presets, variants and seeds."""
+    rows = dict(rows_by_run(store, (ENTROPY,)))
+    found = []
+    for preset, configs in configs_by_preset(store).items():
+        fields = distinguishing_fields(configs)
+        for config in configs:
+            run_id = config["run_id"]
+            num_classes = store.runs[run_id].description().num_classes
+            of_run = readings(rows.get(run_id, []), split, num_classes)
+            variant = ", ".join(f"{field_label(n)} = {value_label(n, config[n])}" for n in fields)
+            if of_run:
+                found.append(_RunReadings(run_id, preset, variant, config["run_seed"], of_run))
+    return sorted(found, key=lambda run: (run.preset, run.variant, run.seed))
 
 
 def _counts(runs: Sequence[_RunReadings], bounds: AccuracyBounds) -> Table:
-    outcomes = Counter((run.config.preset, bounds.outcome(run.readings[0])) for run in runs)
+    fates = Counter((run.preset, bounds.fate(run.readings[0])) for run in runs)
     table = Table(box=MARKDOWN)
-    for head in ("runs of", *OUTCOMES):
+    for head in ("runs of", *FATES):
         table.add_column(head, justify="left" if head == "runs of" else "right")
-    for name in dict.fromkeys(run.config.preset for run in runs):
-        table.add_row(name, *(str(outcomes[name, outcome]) for outcome in OUTCOMES))
+    for name in dict.fromkeys(run.preset for run in runs):
+        table.add_row(name, *(str(fates[name, fate]) for fate in FATES))
     return table
 
 
@@ -143,12 +158,12 @@ def _number(value: float | None) -> str:
 def _csv(runs: Sequence[_RunReadings], parsed: SeparationArguments) -> str:
     lines = [
         {
-            "preset": run.config.preset,
-            "variant": _variant(run.config),
-            "seed": run.config.run_seed,
-            "run": run.run,
+            "preset": run.preset,
+            "variant": run.variant,
+            "seed": run.seed,
+            "run_id": run.run_id,
             "split": parsed.split,
-            "outcome": parsed.bounds.outcome(reading),
+            "fate": parsed.bounds.fate(reading),
             **asdict(reading),
         }
         for run in runs
@@ -159,18 +174,3 @@ def _csv(runs: Sequence[_RunReadings], parsed: SeparationArguments) -> str:
     writer.writeheader()
     writer.writerows(lines)
     return text.getvalue()
-
-
-def _variant(config: RunConfig) -> str:
-    """How a run departs from its preset in what it learns and how."""
-    if config.preset not in presets():
-        return ""
-    recipe = flatten(to_json(preset(config.preset)))
-    changes = [
-        f"{name}={value}"
-        for name, value in flatten(to_json(config)).items()
-        if recipe.get(name) != value
-        and not name.startswith("evaluation.")
-        and name not in ("run_seed", "task_seed", "num_ladder_checkpoints")
-    ]
-    return " ".join(changes) or "plain"

@@ -15,17 +15,16 @@ from rich.text import Text
 
 from epigrok.commands.arguments import parse
 from epigrok.config.checks import require_positive
-from epigrok.experiments.status import (
+from epigrok.config.splits import in_order, of_hardest, shows_generalisation
+from epigrok.records.status import (
     STATES,
-    UNSEEN_SPLITS,
     RunStatus,
     counts,
-    most_unseen,
     read_statuses,
-    varying_fields,
 )
-from epigrok.experiments.wording import duration_text, printable
-from epigrok.experiments.zoo import located
+from epigrok.records.zoo import unpack_if_zoo
+from epigrok.tables.groups import varying_fields
+from epigrok.wording import duration_text, printable, runs_text
 
 _STYLES = {"running": "cyan", "failed": "bold red", "lost": "bold yellow", "done": "green"}
 _SHORT = {
@@ -55,7 +54,7 @@ class StatusArguments:
 def main(arguments: Sequence[str]) -> int:
     """Print the table, once or again and again."""
     parsed = parse(StatusArguments, "status", arguments)
-    directory = located(parsed.directory)
+    directory = unpack_if_zoo(parsed.directory)
     is_terminal = sys.stdout.isatty()
     console = Console() if is_terminal else Console(width=_PLAIN_WIDTH, no_color=True)
     try:
@@ -90,7 +89,7 @@ def _watch(directory: Path, every: float, console: Console) -> None:
 def status_view(statuses: list[RunStatus], max_rows: int | None, is_plain: bool) -> Group:
     """Counts, one line per run and the reasons of failures; at most `max_rows` of the runs."""
     summary = "  ".join(f"{state} {number}" for state, number in counts(statuses).items())
-    parts: list[Any] = [Text(f"{len(statuses)} run{'s' * (len(statuses) != 1)}: {summary}")]
+    parts: list[Any] = [Text(f"{runs_text(len(statuses))}: {summary}")]
     # Which of the runs to show if not all fit: those that somebody may have to look after.
     ordered = sorted(statuses, key=lambda status: STATES.index(status.state))
     shown = ordered if max_rows is None else ordered[:max_rows]
@@ -100,13 +99,13 @@ def status_view(statuses: list[RunStatus], max_rows: int | None, is_plain: bool)
     for status in shown:
         if status.reason:
             log = f"; see {status.path / 'log.txt'}" if (status.path / "log.txt").exists() else ""
-            parts.append(_text(f"{status.run_id} failed: {status.reason}{log}"))
+            parts.append(_text(f"{status.run_id} {status.state}: {status.reason}{log}"))
     return Group(*parts)
 
 
 def _table(statuses: list[RunStatus], varying: list[str], is_plain: bool) -> Table:
     table = Table(box=None if is_plain else Table().box, pad_edge=not is_plain)
-    splits = [name for name in UNSEEN_SPLITS if any(name in s.accuracy for s in statuses)]
+    splits = in_order(name for s in statuses for name in s.accuracy if shows_generalisation(name))
     has_epistemic = any(status.epistemic for status in statuses)
     # A list, such as the posteriors, would take the room of all other columns.
     lists = {name for s in statuses for name, v in s.config.items() if isinstance(v, list)}
@@ -121,7 +120,7 @@ def _table(statuses: list[RunStatus], varying: list[str], is_plain: bool) -> Tab
     for name in numbers:
         table.add_column(name, justify="right", no_wrap=True)
     for status in statuses:
-        epistemic = [_number(most_unseen(status.epistemic))] if has_epistemic else []
+        epistemic = [_number(of_hardest(status.epistemic))] if has_epistemic else []
         table.add_row(
             _text(status.run_id),
             Text(status.state, style=_STYLES.get(status.state, "")),

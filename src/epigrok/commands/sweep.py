@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,17 +14,19 @@ from epigrok.commands.arguments import parse
 from epigrok.config import RunConfig, flatten, to_json
 from epigrok.errors import UserError
 from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_STOPPED
-from epigrok.experiments.builtin_sweeps import find_sweep
-from epigrok.experiments.engines.local import Outcome, PoolOptions, run_pool
-from epigrok.experiments.engines.ray import RayOptions, run_on_ray
-from epigrok.experiments.engines.slots import default_slots, parse_slots
-from epigrok.experiments.engines.slurm import SlurmOptions, submit
-from epigrok.experiments.engines.slurm_queue import wait_for_jobs
-from epigrok.experiments.engines.worker import WorkerOptions
-from epigrok.experiments.estimate import estimate
-from epigrok.experiments.status import read_statuses, varying_fields
-from epigrok.experiments.sweep import Sweep, prepare, problem_with, runs_of
-from epigrok.experiments.wording import printable
+from epigrok.records.status import read_statuses
+from epigrok.registry import loaded_plugins
+from epigrok.sweeps.description import Sweep, prepare, problem_with, runs_of
+from epigrok.sweeps.engines.local import PoolOptions, RunEnd, run_pool
+from epigrok.sweeps.engines.ray import RayOptions, run_on_ray
+from epigrok.sweeps.engines.slots import default_slots, parse_slots
+from epigrok.sweeps.engines.slurm import SlurmOptions, submit
+from epigrok.sweeps.engines.slurm_queue import wait_for_jobs
+from epigrok.sweeps.engines.worker import WorkerOptions
+from epigrok.sweeps.estimate import estimate
+from epigrok.sweeps.shipped import find_sweep
+from epigrok.tables.groups import varying_fields
+from epigrok.wording import printable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
         _print_plan(sweep, parsed)
         return 0
     if parsed.out is None:
-        raise UserError("say where the runs shall live: --out DIR")
+        raise UserError("missing --out DIR, the directory of the sweep")
     is_local = parsed.on == "local"
     slots = parse_slots(parsed.slots or default_slots(os.environ), os.environ) if is_local else []
     runs = prepare(parsed.out, sweep)
@@ -76,20 +78,21 @@ def main(arguments: Sequence[str]) -> int:
         f"sweep {printable(sweep.name)}: {len(runs)} runs, {num_done} done; {parsed.out}",
         flush=True,
     )
-    outcomes = [Outcome(run, "failed", problem) for run, problem in broken.items()]
-    options = PoolOptions(worker=parsed.worker, retries=parsed.retries)
+    ends = [RunEnd(run, "failed", problem) for run, problem in broken.items()]
+    worker = replace(parsed.worker, plugins=tuple(map(str, loaded_plugins())))
+    options = PoolOptions(worker=worker, retries=parsed.retries)
     tell = _Teller(len(runs), num_done)
     if parsed.on == "slurm":
         submission = submit(parsed.out, todo, options, parsed.slurm)
         print(submission.summary, flush=True)
         if not parsed.slurm.wait:
-            return _conclude(outcomes)
-        outcomes += wait_for_jobs(parsed.out, todo, tell)
+            return _conclude(ends)
+        ends += wait_for_jobs(parsed.out, todo, tell)
     elif parsed.on == "ray":
-        outcomes += run_on_ray(todo, options, parsed.ray, tell)
+        ends += run_on_ray(todo, options, parsed.ray, tell)
     else:
-        outcomes += run_pool(todo, slots, options, tell)
-    return _conclude(outcomes)
+        ends += run_pool(todo, slots, options, tell)
+    return _conclude(ends)
 
 
 class _Teller:
@@ -98,25 +101,24 @@ class _Teller:
     def __init__(self, num_runs: int, num_done: int) -> None:
         self._num_runs, self._num_done = num_runs, num_done
 
-    def __call__(self, outcome: Outcome) -> None:
-        self._num_done += outcome.state == "done"
-        if outcome.state != "stopped":
-            reason = f": {printable(outcome.reason)}" if outcome.reason else ""
+    def __call__(self, end: RunEnd) -> None:
+        self._num_done += end.state == "done"
+        if end.state != "stopped":
+            reason = f": {printable(end.reason)}" if end.reason else ""
             print(
-                f"[{self._num_done}/{self._num_runs}] {outcome.run.path.name} {outcome.state}"
-                f"{reason}",
+                f"[{self._num_done}/{self._num_runs}] {end.run.path.name} {end.state}{reason}",
                 flush=True,
             )
 
 
-def _conclude(outcomes: Sequence[Outcome]) -> int:
-    failed = [outcome for outcome in outcomes if outcome.state == "failed"]
-    stopped = [outcome for outcome in outcomes if outcome.state == "stopped"]
+def _conclude(ends: Sequence[RunEnd]) -> int:
+    failed = [end for end in ends if end.state == "failed"]
+    stopped = [end for end in ends if end.state == "stopped"]
     if failed:
         print(f"{len(failed)} failed:", file=sys.stderr)
-        for outcome in failed:
-            print(f"  {outcome.run.path.name}  {printable(outcome.reason)}", file=sys.stderr)
-            print(f"    log: {outcome.run.log}", file=sys.stderr)
+        for end in failed:
+            print(f"  {end.run.path.name}  {printable(end.reason)}", file=sys.stderr)
+            print(f"    log: {end.run.log}", file=sys.stderr)
     if stopped:
         print(f"{len(stopped)} not finished; to go on, run the same command again")
     if failed:
@@ -154,7 +156,8 @@ def _print_estimate(runs: Mapping[str, RunConfig], parsed: SweepArguments) -> No
             "or give --steps-per-second"
         )
     if cost.hours:
-        print(f"device-hours: {cost.hours:,.1f}" + (" for the rest" * bool(cost.num_unknown_runs)))
+        rest = " for the rest" if cost.num_unknown_runs else ""
+        print(f"device-hours: {cost.hours:,.1f}{rest}")
 
 
 def _known_states(directory: Path | None) -> dict[str, str]:

@@ -8,8 +8,8 @@ from typing import Annotated
 import tyro
 
 from epigrok.commands.arguments import parse
-from epigrok.experiments.tensorboard import write_event_files
-from epigrok.experiments.zoo import located
+from epigrok.tables import open_sweep
+from epigrok.tables.tensorboard import write_event_files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class TensorBoardArguments:
 def main(arguments: Sequence[str]) -> int:
     """Write the event files."""
     parsed = parse(TensorBoardArguments, "tensorboard", arguments)
-    number = write_event_files(located(parsed.directory), parsed.logdir)
+    number = write_event_files(open_sweep(parsed.directory), parsed.logdir)
     print(
         f"{number} runs in {parsed.logdir}; look at them with: tensorboard --logdir {parsed.logdir}"
     )

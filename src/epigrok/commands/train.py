@@ -13,10 +13,10 @@ import tyro
 from epigrok.commands.arguments import parse, preset_and_rest
 from epigrok.config import RunConfig, departures_from_recipe, preset, run_id
 from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED
-from epigrok.experiments import DivergedError, Run, TrainOptions, train
-from epigrok.experiments.lease import LeaseLostError
-from epigrok.experiments.progress import reporter_for_terminal
-from epigrok.experiments.run_files import RunDirectory
+from epigrok.records.directory import RunDirectory
+from epigrok.records.lease import LeaseLostError
+from epigrok.runs import DivergedError, Run, TrainOptions, train
+from epigrok.runs.progress import reporter_for_terminal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,16 +63,11 @@ def _conclude(run: Run, rest: Sequence[str], stop_at_step: int | None) -> int:
         command = shlex.join(["epigrok", "train", run.config.preset, *flags])
         print(f"stopped at step {step}, saved; to resume, run: {command}")
         return EXIT_STOPPED
-    # The last evaluation is made with several numbers of samples; the largest comes last.
-    last = {
-        (row["split"], row["posterior"]): row
-        for row in sorted(run.metrics(), key=lambda row: row["num_samples"])
-        if row["step"] == step
-    }
-    width = max((len(posterior) for _, posterior in last), default=0)
-    for (split, posterior), row in last.items():
+    rows = run.directory.rows("final")
+    width = max((len(row["posterior"]) for row in rows), default=0)
+    for row in rows:
         print(
-            f"{split:<10} {posterior:<{width}}  accuracy {row['accuracy_final']:.4f}"
+            f"{row['split']:<10} {row['posterior']:<{width}}  accuracy {row['accuracy_final']:.4f}"
             f"  nll {row['nll_final']:.4f}  ece {row['ece_final']:.4f}"
         )
     print(f"done; metrics in {run.directory.table('metrics')}")

@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from epigrok.commands.arguments import parse
-from epigrok.experiments.zoo import PREFIX, UNPACKED, zoo_card, zoo_names
+from epigrok.records.zoo import PREFIX, UNPACKED, zoo_card, zoo_names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
         title = zoo_card(entry).splitlines()[0].lstrip("# ")
         print(f"{PREFIX}{entry:<20}{title}")
     print(
-        f"\n`epigrok evaluate {PREFIX}NAME --sweep context-noise` copies one to {UNPACKED}/NAME "
+        f"\n`epigrok evaluate {PREFIX}NAME --series context-noise` copies one to {UNPACKED}/NAME "
         "and evaluates it;\n`figure`, `status` and `report` then take that directory"
     )
     return 0

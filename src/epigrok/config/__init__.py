@@ -11,15 +11,16 @@ from epigrok.config.learning import (
     TransformerConfig,
 )
 from epigrok.config.posterior import PosteriorName, parse_posterior
-from epigrok.config.presets import departures_from_recipe, preset, presets
-from epigrok.config.run import ContextSweep, EvaluationConfig, RunConfig
+from epigrok.config.presets import departures_from_recipe, preset, presets, register_preset
+from epigrok.config.run import ContextSeries, EvaluationConfig, RunConfig
 from epigrok.config.serialisation import differing_fields, flatten, from_json, run_id, to_json
+from epigrok.config.splits import Split
 from epigrok.config.task import ClassicTask, OneParameterTask, TaskConfig, TwoParameterTask
 
 __all__ = [
     "AdamWConfig",
     "ClassicTask",
-    "ContextSweep",
+    "ContextSeries",
     "EvaluationConfig",
     "IVONConfig",
     "MLPConfig",
@@ -30,6 +31,7 @@ __all__ = [
     "PosteriorName",
     "RunConfig",
     "ScheduleConfig",
+    "Split",
     "TaskConfig",
     "TransformerConfig",
     "TwoParameterTask",
@@ -40,6 +42,7 @@ __all__ = [
     "parse_posterior",
     "preset",
     "presets",
+    "register_preset",
     "run_id",
     "to_json",
 ]

@@ -1,13 +1,29 @@
 """How it is learnt: the model, the optimiser and the learning-rate schedule."""
 
+from abc import ABC
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from epigrok.config.checks import require, require_non_negative, require_positive
+from epigrok.config.task import TaskConfig
+
+
+class ModelConfig(ABC):  # noqa: B024
+    """Settings of a network: a frozen dataclass; `model` has what is built from them."""
+
+    kinds: ClassVar[dict[str, type["ModelConfig"]]] = {}
+    """Settings of every known network, by the name under which `config.json` has them."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        ModelConfig.kinds[cls.__name__] = cls
+
+    def require_task(self, task: TaskConfig) -> None:  # noqa: B027
+        """Refuse a task the network cannot learn; it takes any unless it says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerConfig:
+class TransformerConfig(ModelConfig):
     """Decoder-only transformer: pre-norm, full RoPE, ReLU, tied embeddings.
 
     Attention, feed-forward and output projections have no biases; LayerNorm has its own.
@@ -35,9 +51,17 @@ class TransformerConfig:
             f"width {self.width} must be a multiple of 2 x num_heads = {2 * self.num_heads}",
         )
 
+    def require_task(self, task: TaskConfig) -> None:
+        """It learns from context."""
+        require(
+            task.num_examples > 1,
+            f"a transformer needs a task with a context, and {type(task).__name__} shows single "
+            "examples; an MLP learns those",
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
-class MLPConfig:
+class MLPConfig(ModelConfig):
     """Embeds both operands with one table and passes the pair through ReLU layers."""
 
     embedding_width: int = 128
@@ -51,8 +75,14 @@ class MLPConfig:
             num_hidden_layers=self.num_hidden_layers,
         )
 
-
-ModelConfig = TransformerConfig | MLPConfig
+    def require_task(self, task: TaskConfig) -> None:
+        """It reads two operands."""
+        require(
+            task.num_examples == 1 and task.example_length == 3,
+            f"an MLP reads one example of two operands, and {type(task).__name__} shows "
+            f"{task.num_examples} examples of {task.example_length} tokens; a transformer learns "
+            "those",
+        )
 
 
 def _check_betas(betas: tuple[float, float]) -> None:
@@ -79,6 +109,11 @@ class AdamWConfig:
     def head_weight_decay(self) -> float:
         """Decay of the output head, the default prior precision of last-layer Laplace."""
         return self.weight_decay
+
+    @property
+    def num_train_samples(self) -> int:
+        """Gradients are taken once per step, at the weights themselves."""
+        return 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +142,11 @@ class MuonConfig:
     def head_weight_decay(self) -> float:
         """Decay of the output head, which AdamW trains: it is the embedding, or the last layer."""
         return self.adamw_weight_decay
+
+    @property
+    def num_train_samples(self) -> int:
+        """Gradients are taken once per step, at the weights themselves."""
+        return 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +186,10 @@ class IVONConfig:
     def head_weight_decay(self) -> float:
         """Decay of the output head."""
         return self.weight_decay
+
+    def effective_sample_size(self, num_training_points: int) -> float:
+        """λ: a fixed number, or the size of the training set."""
+        return float(num_training_points if self.ess == "auto" else self.ess)
 
 
 OptimiserConfig = AdamWConfig | MuonConfig | IVONConfig

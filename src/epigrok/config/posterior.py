@@ -1,75 +1,58 @@
-"""Which posteriors a run tracks: short names that are also the values of the `posterior` column.
+"""Names of posteriors, as configurations list them and the column `posterior` has them.
 
-point                    the weights themselves
-laplace[:δ]              last-layer Laplace; δ is a prior precision, `evidence`, or by default
-the optimiser's weight decay
-laplace-exact[:δ]        the same without the Kronecker approximation (small heads only)
-laplace-probit[:δ]       closed-form prediction of `laplace`
-weight-noise:s           Gaussian noise of s times each matrix's standard deviation
-ivon                     the posterior of the IVON optimiser
-ivon-isotropic           fixed noise of IVON's initial σ on every matrix, the control for `ivon`
+A name is a kind, and for some kinds a colon and an argument: `point`, `laplace:evidence`,
+`weight-noise:0.1`. The kinds register themselves in `posteriors`, each with what its argument
+means; here is only the grammar, which needs no torch.
 
 Tables have two more, the exact Bayesian predictors, which belong to the task and not to a run.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from epigrok.config.checks import require
-from epigrok.errors import UserError
 
+POINT = "point"
+"""The weights themselves; accuracy is read off this one wherever a run tracks it."""
 ORACLES = ("oracle-memorising", "oracle-generalising")
 """The exact predictors: tasks uniform over the training tasks, and over all tasks."""
 BELIEVES_CLEAN = ":believes-clean"
 """Follows the name of an exact predictor that takes a noisy context for a clean one."""
 
-_LAPLACE = ("laplace", "laplace-exact", "laplace-probit")
-_IVON = ("ivon", "ivon-isotropic")
-
 
 @dataclass(frozen=True)
 class PosteriorName:
-    """A parsed posterior name."""
+    """A name, taken apart."""
 
     text: str
     kind: str
-    value: float | Literal["evidence"] | None
+    argument: str
+    """What follows the colon; empty if there is none."""
 
     @property
-    def needs_ivon(self) -> bool:
-        """Whether it exists only for runs trained with IVON."""
-        return self.kind in _IVON
+    def number(self) -> float | None:
+        """The argument as a number, if it is one."""
+        try:
+            return float(self.argument)
+        except ValueError:
+            return None
 
-    @property
-    def is_laplace(self) -> bool:
-        """Whether it needs the curvature of the output head."""
-        return self.kind in _LAPLACE
+
+def parse_posterior(text: str) -> PosteriorName:
+    """Take a name apart."""
+    kind, colon, argument = text.partition(":")
+    require(bool(kind), f"posterior {text!r} has no name")
+    require(bool(argument) or not colon, f"posterior {text!r} has no value after the colon")
+    # Names become cells of tables and lines in a terminal.
+    require(text.isprintable(), f"posterior {text!r} has characters that cannot be printed")
+    return PosteriorName(text, kind, argument)
 
 
 def require_distinct(posteriors: Sequence[str]) -> None:
     """Refuse a posterior listed twice, also in two spellings: it would be evaluated twice."""
-    meant = {(name.kind, name.value) for name in map(parse_posterior, posteriors)}
+    parsed = map(parse_posterior, posteriors)
+    meant = {(n.kind, n.argument if n.number is None else n.number) for n in parsed}
     require(
         len(meant) == len(posteriors),
         f"a posterior is listed twice in {', '.join(posteriors)}",
     )
-
-
-def parse_posterior(text: str) -> PosteriorName:
-    """Read a posterior's name, or say which there are."""
-    kind, colon, argument = text.partition(":")
-    require(bool(argument) or not colon, f"posterior {text!r} has no value after the colon")
-    known = ("point", *_LAPLACE, "weight-noise", *_IVON)
-    require(kind in known, f"no posterior named {text!r}; there are: {', '.join(known)}")
-    if kind in ("point", *_IVON):
-        require(not argument, f"posterior {kind!r} takes no value, got {text!r}")
-        return PosteriorName(text, kind, None)
-    if kind in _LAPLACE and argument in ("", "evidence"):
-        return PosteriorName(text, kind, "evidence" if argument else None)
-    try:
-        value = float(argument)
-    except ValueError:
-        raise UserError(f"posterior {text!r} needs a number after the colon") from None
-    require(0 < value < float("inf"), f"posterior {text!r} needs a positive number")
-    return PosteriorName(text, kind, value)

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
-from epigrok.config.checks import require
 from epigrok.config.learning import (
     AdamWConfig,
     IVONConfig,
@@ -14,11 +14,27 @@ from epigrok.config.learning import (
 )
 from epigrok.config.run import EvaluationConfig, RunConfig
 from epigrok.config.task import ClassicTask, OneParameterTask, TwoParameterTask
+from epigrok.registry import Registry
+
+_PRESETS: Registry[Callable[[], RunConfig]] = Registry("preset", home="epigrok.config")
+_Make = TypeVar("_Make", bound=Callable[[], RunConfig])
+
+
+def register_preset(name: str) -> Callable[[_Make], _Make]:
+    """Offer the recipe that the decorated function returns; its docstring is the summary."""
+
+    def register(make: _Make) -> _Make:
+        _PRESETS.add(name, make)
+        return make
+
+    return register
+
 
 _NOISES = ("weight-noise:0.01", "weight-noise:0.03", "weight-noise:0.1")
 _IVONS = ("ivon", "ivon-isotropic")
 
 
+@register_preset("classic")
 def classic() -> RunConfig:
     """Modular addition mod 59 with an MLP: memorises, then groks, in seconds on a CPU."""
     return RunConfig(
@@ -30,13 +46,14 @@ def classic() -> RunConfig:
         evaluation=EvaluationConfig(
             every=50,
             posteriors=("point", "laplace", "laplace:evidence", *_NOISES),
-            num_sampled_rows=512,
+            num_sampled_sequences=512,
         ),
         num_steps=3000,
         batch_size=512,
     )
 
 
+@register_preset("classic-ivon")
 def classic_ivon() -> RunConfig:
     """`classic` trained with IVON, which groks sooner and carries its own posterior."""
     config = classic()
@@ -55,6 +72,7 @@ def classic_ivon() -> RunConfig:
     )
 
 
+@register_preset("icl-tiny")
 def icl_tiny() -> RunConfig:
     """In-context z = a·x mod 31 with 0.1 M parameters: groks in two minutes on a CPU core."""
     return RunConfig(
@@ -66,13 +84,14 @@ def icl_tiny() -> RunConfig:
         evaluation=EvaluationConfig(
             every=100,
             posteriors=("point", "laplace:evidence", "laplace", "weight-noise:0.1"),
-            num_sampled_rows=256,
+            num_sampled_sequences=256,
         ),
         num_steps=2000,
         batch_size=256,
     )
 
 
+@register_preset("icl-tiny-ivon")
 def icl_tiny_ivon() -> RunConfig:
     """`icl-tiny` trained with IVON: held-out cells by step 2,000, 0.8 to 0.9 on unseen tasks."""
     config = icl_tiny()
@@ -108,6 +127,7 @@ def _tiny_transformer(init_std: float) -> TransformerConfig:
     )
 
 
+@register_preset("icl-small")
 def icl_small() -> RunConfig:
     """The paper's task mod 17, 0.8 M parameters, on a GPU: groks unseen inputs on 2 of 3 seeds."""
     return RunConfig(
@@ -127,12 +147,13 @@ def icl_small() -> RunConfig:
         evaluation=EvaluationConfig(
             every=250,
             posteriors=("point", "laplace", "laplace:evidence", *_NOISES),
-            num_sampled_rows=512,
+            num_sampled_sequences=512,
         ),
         num_steps=5000,
     )
 
 
+@register_preset("icl-small-ivon")
 def icl_small_ivon() -> RunConfig:
     """`icl-small` with IVON: one run of four generalised, three memorised inputs."""
     config = icl_small()
@@ -157,6 +178,7 @@ def icl_small_ivon() -> RunConfig:
     )
 
 
+@register_preset("icl-medium")
 def icl_medium() -> RunConfig:
     """The paper's task with 3.1 M parameters, on a GPU: groks, unseen tasks on 2 of 3 seeds."""
     return RunConfig(
@@ -167,12 +189,13 @@ def icl_medium() -> RunConfig:
         optim=MuonConfig(lr=5e-3, adamw_lr=3e-3),
         schedule=ScheduleConfig(warmup_steps=200),
         evaluation=EvaluationConfig(
-            posteriors=("point", "laplace", "laplace:evidence", *_NOISES), num_sampled_rows=512
+            posteriors=("point", "laplace", "laplace:evidence", *_NOISES), num_sampled_sequences=512
         ),
         num_steps=12_000,
     )
 
 
+@register_preset("icl-medium-ivon")
 def icl_medium_ivon() -> RunConfig:
     """`icl-medium` with IVON: seed 0 groks, unseen tasks in one run of two; seeds 1 and 2 do not.
 
@@ -200,6 +223,7 @@ def icl_medium_ivon() -> RunConfig:
     )
 
 
+@register_preset("icl-paper")
 def icl_paper() -> RunConfig:
     """Exactly the paper's MAP setting, at n_task = 64 and training fraction 0.8."""
     return RunConfig(
@@ -208,11 +232,12 @@ def icl_paper() -> RunConfig:
         model=TransformerConfig(),
         optim=AdamWConfig(),
         evaluation=EvaluationConfig(
-            posteriors=("point", "laplace", "weight-noise:0.1"), num_sampled_rows=512
+            posteriors=("point", "laplace", "weight-noise:0.1"), num_sampled_sequences=512
         ),
     )
 
 
+@register_preset("icl-paper-ivon")
 def icl_paper_ivon() -> RunConfig:
     """The paper's IVON setting, at n_task = 64 and training fraction 0.8.
 
@@ -223,40 +248,30 @@ def icl_paper_ivon() -> RunConfig:
         preset="icl-paper-ivon",
         optim=IVONConfig(),
         schedule=ScheduleConfig(warmup_steps=2000),
-        evaluation=EvaluationConfig(posteriors=("point", *_IVONS), num_sampled_rows=512),
+        evaluation=EvaluationConfig(posteriors=("point", *_IVONS), num_sampled_sequences=512),
     )
 
 
-PRESETS: dict[str, Callable[[], RunConfig]] = {
-    "classic": classic,
-    "classic-ivon": classic_ivon,
-    "icl-tiny": icl_tiny,
-    "icl-tiny-ivon": icl_tiny_ivon,
-    "icl-small": icl_small,
-    "icl-small-ivon": icl_small_ivon,
-    "icl-medium": icl_medium,
-    "icl-medium-ivon": icl_medium_ivon,
-    "icl-paper": icl_paper,
-    "icl-paper-ivon": icl_paper_ivon,
-}
-
-
 def presets() -> list[str]:
-    """Names of the shipped presets."""
-    return list(PRESETS)
+    """Names of the presets."""
+    return list(_PRESETS.entries())
 
 
 def preset(name: str) -> RunConfig:
     """The preset called `name`."""
-    require(name in PRESETS, f"no preset named {name!r}; there are: {', '.join(PRESETS)}")
-    return PRESETS[name]()
+    return _PRESETS.find(name)()
+
+
+def summary_of_preset(name: str) -> str:
+    """What a preset is, in a line."""
+    return (_PRESETS.find(name).__doc__ or "").strip().partition("\n")[0]
 
 
 def departures_from_recipe(config: RunConfig) -> list[str]:
     """Settings of the recipe, which belong together, that `config` has changed."""
-    if config.preset not in PRESETS:
+    if config.preset not in presets():
         return []
-    recipe = PRESETS[config.preset]()
+    recipe = preset(config.preset)
     pairs = {
         "batch size": (recipe.batch_size, config.batch_size),
         "warm-up": (recipe.schedule.warmup_steps, config.schedule.warmup_steps),

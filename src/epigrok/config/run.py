@@ -6,17 +6,14 @@ from typing import Annotated, Literal
 import tyro
 
 from epigrok.config.checks import require, require_positive
-from epigrok.config.learning import (
-    IVONConfig,
-    MLPConfig,
-    ModelConfig,
-    OptimiserConfig,
-    ScheduleConfig,
-)
-from epigrok.config.posterior import parse_posterior, require_distinct
-from epigrok.config.task import ClassicTask, TaskConfig, TwoParameterTask
+from epigrok.config.learning import ModelConfig, OptimiserConfig, ScheduleConfig
+from epigrok.config.posterior import require_distinct
+from epigrok.config.task import TaskConfig
 
-ContextSweep = Literal["context-length", "context-noise"]
+ContextSeries = Literal["context-length", "context-noise"]
+"""One model under contexts that vary along one axis."""
+SEED_FIELDS = ("run_seed", "task_seed")
+"""Fields in which repetitions of one setting differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +25,10 @@ class EvaluationConfig:
     posteriors: tuple[str, ...] = ("point",)
     """What to track: point, laplace[:δ|:evidence], laplace-exact, laplace-probit, weight-noise:s,
     ivon, ivon-isotropic."""
-    num_rows: int = 2048
+    num_sequences: int = 2048
     """Rows per split, rounded up so that every task appears equally often; the classic task, whose
     rows are single examples, always takes all it has."""
-    num_sampled_rows: int = 2048
+    num_sampled_sequences: int = 2048
     """Of those, rows on which sampled posteriors are evaluated: each sample costs a pass."""
     num_samples: int = 16
     """Posterior samples while training."""
@@ -39,7 +36,7 @@ class EvaluationConfig:
     """Posterior samples of a second evaluation at the last step."""
     matmul_precision: Literal["float32", "tf32"] = "tf32"
     """Of matrix products on a GPU; weights, sums and everything on a CPU stay float32 or wider."""
-    final_sweeps: tuple[ContextSweep, ...] = ()
+    final_series: tuple[ContextSeries, ...] = ()
     """What to vary of the context once training is over."""
     oracle_noise: float = 1e-3
     """Label noise that the exact Bayesian predictors allow for; 0 leaves them out. The classic task
@@ -48,8 +45,8 @@ class EvaluationConfig:
     def __post_init__(self) -> None:
         require_positive(
             every=self.every,
-            num_rows=self.num_rows,
-            num_sampled_rows=self.num_sampled_rows,
+            num_sequences=self.num_sequences,
+            num_sampled_sequences=self.num_sampled_sequences,
             num_samples=self.num_samples,
             num_final_samples=self.num_final_samples,
         )
@@ -103,36 +100,9 @@ class RunConfig:
             f"warm-up of {self.schedule.warmup_steps} steps is longer than the run of "
             f"{self.num_steps}",
         )
+        self.model.require_task(self.task)
+        self.task.require_batch_size(self.batch_size)
         require(
-            isinstance(self.model, MLPConfig) == isinstance(self.task, ClassicTask),
-            "the MLP learns the classic family and the transformer the in-context ones; "
-            f"got {type(self.model).__name__} for {type(self.task).__name__}",
-        )
-        for name in self.evaluation.posteriors:
-            posterior = parse_posterior(name)
-            require(
-                isinstance(self.optim, IVONConfig) or not posterior.needs_ivon,
-                f"posterior {name!r} exists only for runs trained with IVON",
-            )
-            takes_decay = posterior.is_laplace and posterior.value is None
-            require(
-                not takes_decay or self.optim.head_weight_decay > 0,
-                f"posterior {name!r} takes the head's weight decay as prior precision, which is 0 "
-                f"here; name one instead, as in '{name}:1'",
-            )
-        require(
-            self.task.num_examples > 1 or not self.evaluation.final_sweeps,
+            self.task.num_examples > 1 or not self.evaluation.final_series,
             "a task whose rows are single examples has no context to vary",
         )
-        if isinstance(self.task, TwoParameterTask):
-            require(
-                self.batch_size % self.task.num_train_tasks == 0,
-                f"batch_size {self.batch_size} is not a multiple of the "
-                f"{self.task.num_train_tasks} training tasks, which take equal shares of it",
-            )
-        if isinstance(self.task, ClassicTask):
-            require(
-                self.batch_size <= self.task.num_training_points,
-                f"batch_size {self.batch_size} exceeds the {self.task.num_training_points} "
-                "training cells",
-            )

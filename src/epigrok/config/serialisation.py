@@ -12,10 +12,16 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from epigrok.config.checks import require
+from epigrok.config.learning import ModelConfig
 from epigrok.config.run import RunConfig
+from epigrok.config.task import TaskConfig
+from epigrok.registry import import_all_modules
 
 _LABELS = ("preset",)
 """Fields that name a run without changing what it computes."""
+
+_OPEN_SECTIONS = {TaskConfig: "epigrok.tasks", ModelConfig: "epigrok.model"}
+"""Sections that anybody may add a kind to, and the package that holds the built-in ones."""
 
 Json = dict[str, Any]
 
@@ -78,11 +84,8 @@ def _encode(value: Any, where: str) -> Any:
 
 
 def _decode(kind: Any, value: Any, where: str) -> Any:
-    if isinstance(kind, UnionType) and isinstance(value, dict):
-        options = {option.__name__: option for option in get_args(kind)}
-        name = value.get("kind")
-        require(name in options, f"{where}: kind {name!r} is not one of {', '.join(options)}")
-        return _decode(options[name], value, where)
+    if (kind in _OPEN_SECTIONS or isinstance(kind, UnionType)) and isinstance(value, dict):
+        return _decode(_section_of(kind, value.get("kind"), where), value, where)
     if is_dataclass(kind):
         require(isinstance(value, dict), f"{where}: expected a section, got {value!r}")
         hints = get_type_hints(kind)
@@ -107,6 +110,23 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
     if type(value) is int and float in kinds and int not in kinds:
         return float(value)
     return tuple(value) if get_origin(kind) is tuple else value
+
+
+def _section_of(kind: Any, name: Any, where: str) -> Any:
+    """The class that a section's `kind` names, in the package or in a plugin that was loaded."""
+    if kind not in _OPEN_SECTIONS:
+        options = {option.__name__: option for option in get_args(kind)}
+        require(name in options, f"{where}: kind {name!r} is not one of {', '.join(options)}")
+        return options[name]
+    if name not in kind.kinds:
+        # One file in there may hold settings and all; those of the others are known without torch.
+        import_all_modules(_OPEN_SECTIONS[kind])
+    require(
+        name in kind.kinds,
+        f"{where}: kind {name!r} is not one of {', '.join(kind.kinds)}; if a plugin defines it, "
+        "load that first (--plugin FILE, or import it)",
+    )
+    return kind.kinds[name]
 
 
 def accepts(kind: Any, value: Any) -> bool:

@@ -1,21 +1,66 @@
-"""What is learnt: three families of modular arithmetic.
+"""What is learnt: the settings of a task, and those of the three built-in families.
 
-Each section knows its vocabulary, the length of one example in tokens (the last token of an example
-is its answer) and which splits it can be evaluated on.
+What a family does with its settings lives in `tasks`. A task of your own needs one file for both:
+settings that derive from `TaskConfig`, and a family registered for them.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from epigrok.config.checks import require, require_fraction, require_positive, require_prime
+from epigrok.config.splits import ID_TRAIN, ID_VAL, OOD_TRAIN, OOD_VAL, Split
 
 TASKS_PER_BASE_TASK = 4
 """A base task and the three that complete its parallelogram."""
 Operation = Literal["add", "subtract", "multiply", "divide", "quadratic"]
 
 
+class TaskConfig(ABC):
+    """Settings of a task: a frozen dataclass that says what its sequences look like.
+
+    A sequence is `num_examples` examples of `example_length` tokens; the last token of an example
+    is its answer.
+    """
+
+    kinds: ClassVar[dict[str, type["TaskConfig"]]] = {}
+    """Settings of every known task, by the name under which `config.json` has them."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        TaskConfig.kinds[cls.__name__] = cls
+
+    @property
+    @abstractmethod
+    def num_examples(self) -> int:
+        """Examples of a sequence; 1 where there is no context."""
+
+    @property
+    @abstractmethod
+    def example_length(self) -> int:
+        """Tokens of one example."""
+
+    @property
+    @abstractmethod
+    def vocabulary_size(self) -> int:
+        """Number of tokens, and of classes."""
+
+    @property
+    @abstractmethod
+    def splits(self) -> tuple[Split, ...]:
+        """What it can be evaluated on, the training split first."""
+
+    @property
+    @abstractmethod
+    def num_training_points(self) -> int:
+        """Distinct (task, input) cells of the training set."""
+
+    def require_batch_size(self, batch_size: int) -> None:  # noqa: B027
+        """Refuse a batch size that does not suit; any does unless a task says otherwise."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class TwoParameterTask:
+class TwoParameterTask(TaskConfig):
     """In context: triplets (x, y, z) with z = a·x + b·y mod p; the task (a, b) is never shown."""
 
     modulus: int = 29
@@ -88,19 +133,27 @@ class TwoParameterTask:
         return 3
 
     @property
-    def splits(self) -> tuple[str, ...]:
+    def splits(self) -> tuple[Split, ...]:
         """(tasks seen or not) x (inputs seen or not)."""
-        seen = ("id_train", "id_val")
-        return (*seen, "ood_train", "ood_val") if self.num_ood_tasks else seen
+        seen = (ID_TRAIN, ID_VAL)
+        return (*seen, OOD_TRAIN, OOD_VAL) if self.num_ood_tasks else seen
 
     @property
     def num_training_points(self) -> int:
         """Distinct (task, input) cells of the training set."""
         return self.num_train_tasks * self.num_train_inputs
 
+    def require_batch_size(self, batch_size: int) -> None:
+        """Training tasks take equal shares of a batch."""
+        require(
+            batch_size % self.num_train_tasks == 0,
+            f"batch_size {batch_size} is not a multiple of the {self.num_train_tasks} training "
+            "tasks, which take equal shares of it",
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
-class OneParameterTask:
+class OneParameterTask(TaskConfig):
     """In context: pairs (x, z) with z = a·x mod p; (task, input) cells are held out.
 
     Inputs and tasks are the p - 1 non-zero residues. The query of `id_val` is a held-out cell of a
@@ -155,10 +208,10 @@ class OneParameterTask:
         return 2
 
     @property
-    def splits(self) -> tuple[str, ...]:
+    def splits(self) -> tuple[Split, ...]:
         """Seen cells, held-out cells of seen tasks, unseen tasks."""
-        seen = ("id_train", "id_val")
-        return (*seen, "ood_val") if self.num_ood_tasks else seen
+        seen = (ID_TRAIN, ID_VAL)
+        return (*seen, OOD_VAL) if self.num_ood_tasks else seen
 
     @property
     def num_training_points(self) -> int:
@@ -167,7 +220,7 @@ class OneParameterTask:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassicTask:
+class ClassicTask(TaskConfig):
     """One table c = a ∘ b mod p, part of its cells for training: grokking's first setting."""
 
     modulus: int = 59
@@ -213,9 +266,13 @@ class ClassicTask:
         return 3
 
     @property
-    def splits(self) -> tuple[str, ...]:
+    def splits(self) -> tuple[Split, ...]:
         """Seen and unseen cells."""
-        return ("id_train", "id_val")
+        return (ID_TRAIN, ID_VAL)
 
-
-TaskConfig = TwoParameterTask | OneParameterTask | ClassicTask
+    def require_batch_size(self, batch_size: int) -> None:
+        """A batch holds a cell at most once."""
+        require(
+            batch_size <= self.num_training_points,
+            f"batch_size {batch_size} exceeds the {self.num_training_points} training cells",
+        )

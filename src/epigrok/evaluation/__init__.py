@@ -16,7 +16,7 @@ from epigrok.evaluation.separation import (
 from epigrok.lazy_names import loader
 
 if TYPE_CHECKING:
-    from epigrok.evaluation.context_sweeps import ContextRow, context_sweep
+    from epigrok.evaluation.context_series import ContextRow, series_rows
     from epigrok.evaluation.evaluator import (
         EvaluationRow,
         EvaluationSet,
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
         with_oracle,
     )
     from epigrok.evaluation.posterior_tracking import tracked_posteriors
-    from epigrok.evaluation.scores import METRICS, OraclePredictions, Scores, score
-    from epigrok.evaluation.tracking import tracked_rows
+    from epigrok.evaluation.scores import OraclePredictions, Scores, score
+    from epigrok.evaluation.tracking import Evaluation, tracked_evaluation
 
 __all__ = [
-    "METRICS",
     "AccuracyBounds",
     "ContextRow",
+    "Evaluation",
     "EvaluationRow",
     "EvaluationSet",
     "GrokkingTimes",
@@ -42,7 +42,6 @@ __all__ = [
     "Reading",
     "Scores",
     "Separation",
-    "context_sweep",
     "evaluate",
     "evaluate_oracles",
     "evaluation_precision",
@@ -52,19 +51,20 @@ __all__ = [
     "score",
     "score_posterior",
     "separations",
+    "series_rows",
+    "tracked_evaluation",
     "tracked_posteriors",
-    "tracked_rows",
     "with_oracle",
 ]
 
 _HOME_OF_NAME = {
-    "METRICS": "scores",
-    "ContextRow": "context_sweeps",
+    "ContextRow": "context_series",
+    "Evaluation": "tracking",
     "EvaluationRow": "evaluator",
     "EvaluationSet": "evaluator",
     "OraclePredictions": "scores",
     "Scores": "scores",
-    "context_sweep": "context_sweeps",
+    "series_rows": "context_series",
     "evaluate": "evaluator",
     "evaluate_oracles": "evaluator",
     "evaluation_precision": "evaluator",
@@ -72,7 +72,7 @@ _HOME_OF_NAME = {
     "score": "scores",
     "score_posterior": "evaluator",
     "tracked_posteriors": "posterior_tracking",
-    "tracked_rows": "tracking",
+    "tracked_evaluation": "tracking",
     "with_oracle": "evaluator",
 }
 

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from epigrok.config import RunConfig
+from epigrok.config import RunConfig, Split
 from epigrok.config.posterior import ORACLES
 from epigrok.errors import UserError
 from epigrok.evaluation.scores import (
@@ -23,7 +23,7 @@ from epigrok.evaluation.scores import (
 )
 from epigrok.model import Network
 from epigrok.posteriors import Facts, FittedPosterior, Posterior, sampled_logits
-from epigrok.tasks import Batch, TaskFamily, hypotheses, observed
+from epigrok.tasks import Batch, InContextFamily, TaskFamily
 from epigrok.uncertainty import BayesOracle
 
 ROWS_PER_CHUNK = {"cpu": 512, "cuda": 4096}
@@ -37,9 +37,9 @@ class EvaluationSet:
     batch: Batch
     oracle: OraclePredictions | None
 
-    def first(self, num_rows: int | None) -> "EvaluationSet":
+    def first(self, num_sequences: int | None) -> "EvaluationSet":
         """The first rows, or all; tasks take turns from row to row, so they stay balanced."""
-        return self.chunk(slice(num_rows))
+        return self.chunk(slice(num_sequences))
 
     def chunk(self, rows: slice) -> "EvaluationSet":
         """Some of the rows."""
@@ -67,7 +67,7 @@ class EvaluationRow:
     split: str
     posterior: str
     num_samples: int
-    num_rows: int
+    num_sequences: int
     summary: dict[str, float]
     per_context_length: dict[str, Float[Tensor, " T"]]
     reliability_3M: Float[Tensor, "3 M"]
@@ -84,7 +84,7 @@ class EvaluationRow:
             split=split,
             posterior=posterior,
             num_samples=scores.num_samples,
-            num_rows=len(scores.is_scored_BT),
+            num_sequences=len(scores.is_scored_BT),
             summary=scores.summary(),
             per_context_length=scores.per_context_length(),
             reliability_3M=scores.reliability().sum(dim=1),
@@ -111,14 +111,16 @@ def evaluation_sets(
     config: RunConfig,
     family: TaskFamily,
     num_examples: int | None = None,
-    splits: Sequence[str] | None = None,
+    splits: Sequence[Split] | None = None,
 ) -> dict[str, EvaluationSet]:
-    """The fixed rows of all or some splits, with `num_examples` examples or as many as training."""
-    num_rows, num_examples = config.evaluation.num_rows, num_examples or config.task.num_examples
-    return {
-        split: with_oracle(config, family, family.evaluation_batch(split, num_rows, num_examples))
-        for split in splits or family.splits
+    """The fixed sequences of all or some splits, as long as training's or of `num_examples`."""
+    num_sequences = config.evaluation.num_sequences
+    num_examples = num_examples or config.task.num_examples
+    batches = {
+        split.name: family.evaluation_batch(split, num_sequences, num_examples)
+        for split in splits or config.task.splits
     }
+    return {name: with_oracle(config, family, batch) for name, batch in batches.items()}
 
 
 def with_oracle(
@@ -138,10 +140,10 @@ def with_oracle(
         asked_noise: Of the answer they predict, by default the same.
     """
     noise = config.evaluation.oracle_noise if noise is None else noise
-    considered = hypotheses(config.task, family.world) if noise else None
-    if considered is None:
+    if not noise or not isinstance(family, InContextFamily):
         return EvaluationSet(batch, None)
-    inputs_BT, shown_BT = observed(config.task, batch)
+    considered = family.hypotheses()
+    inputs_BT, shown_BT = family.observed(batch)
 
     def log_probs(answers_AN: Tensor) -> Tensor:
         oracle = BayesOracle(answers_AN, config.task.vocabulary_size, noise, asked_noise)
@@ -156,7 +158,7 @@ def evaluate(
     posteriors: list[Posterior],
     sets: dict[str, EvaluationSet],
     num_samples: int,
-    num_sampled_rows: int | None = None,
+    num_sampled_sequences: int | None = None,
 ) -> list[EvaluationRow]:
     """Score every posterior on every split; the model is left as it was.
 
@@ -165,11 +167,11 @@ def evaluate(
         posteriors: What to evaluate.
         sets: The rows of each split.
         num_samples: Weight samples per posterior.
-        num_sampled_rows: Rows for posteriors that are sampled, by default all.
+        num_sampled_sequences: Rows for posteriors that are sampled, by default all.
     """
     rows = []
     for posterior in posteriors:
-        used = rows_used(posterior, sets, num_sampled_rows)
+        used = rows_used(posterior, sets, num_sampled_sequences)
         scores = score_posterior(model, posterior, used, num_samples)
         facts = posterior.facts if isinstance(posterior, FittedPosterior) else {}
         rows += [EvaluationRow.of(split, posterior.name, scores[split], facts) for split in sets]
@@ -177,12 +179,12 @@ def evaluate(
 
 
 def rows_used(
-    posterior: Posterior, sets: dict[str, EvaluationSet], num_sampled_rows: int | None
+    posterior: Posterior, sets: dict[str, EvaluationSet], num_sampled_sequences: int | None
 ) -> dict[str, EvaluationSet]:
     """The rows to evaluate `posterior` on: where it is sampled, each sample costs a pass."""
     is_sampled = posterior.max_samples != 1
-    num_rows = num_sampled_rows if is_sampled else None
-    return {split: all_rows.first(num_rows) for split, all_rows in sets.items()}
+    num_sequences = num_sampled_sequences if is_sampled else None
+    return {split: all_rows.first(num_sequences) for split, all_rows in sets.items()}
 
 
 def evaluate_oracles(sets: dict[str, EvaluationSet]) -> list[EvaluationRow]:

@@ -4,6 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from epigrok.config.posterior import POINT
+from epigrok.config.splits import ID_TRAIN
+from epigrok.evaluation.schema import ACCURACY, EU
+
+Row = Mapping[str, Any]
 ACCURACY_THRESHOLD = 0.95
 FITTED_THRESHOLD = 0.95
 """Accuracy on the training split from which it counts as fitted; uncertainty before says little:
@@ -19,14 +24,14 @@ class GrokkingTimes:
     split: str
     posterior: str
     num_samples: int
-    fitted: int | None
+    fitted_step: int | None
     """First evaluation with the training split at 0.95 accuracy, holding to the end."""
-    generalised: int | None
+    generalised_step: int | None
     """First evaluation with this split at 0.95 accuracy, holding to the end."""
-    peak: int | None
+    peak_step: int | None
     """Evaluation with the largest epistemic uncertainty of all, before fitting too: where fitting
     and generalising coincide, it comes before both. (`separation` looks only from fitting on.)"""
-    collapsed: int | None
+    collapsed_step: int | None
     """First evaluation, once fitted and past the peak, at a quarter of it or less to the end."""
     peak_epistemic: float
     final_epistemic: float
@@ -34,43 +39,34 @@ class GrokkingTimes:
     @property
     def delay(self) -> int | None:
         """Steps from fitting the training split to generalising."""
-        return _difference(self.generalised, self.fitted)
+        return _difference(self.generalised_step, self.fitted_step)
 
     @property
     def lead_of_peak(self) -> int | None:
         """Steps from the uncertainty's peak to generalisation by accuracy."""
-        return _difference(self.generalised, self.peak)
+        return _difference(self.generalised_step, self.peak_step)
 
     @property
     def lead_of_collapse(self) -> int | None:
         """Steps from the uncertainty's collapse to generalisation; negative when it trails."""
-        return _difference(self.generalised, self.collapsed)
+        return _difference(self.generalised_step, self.collapsed_step)
 
 
-def curves_of(
-    metrics: Iterable[Mapping[str, Any]],
-) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
-    """(posterior, split) -> its rows over training, all with the same number of samples."""
-    rows = sorted(metrics, key=lambda row: row["step"])
-    smallest: dict[str, int] = {}
-    for row in rows:
-        # The last step is evaluated a second time with more samples; curves compare like with like.
-        known = smallest.get(row["posterior"], row["num_samples"])
-        smallest[row["posterior"]] = min(known, row["num_samples"])
-    curves: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        if row["num_samples"] == smallest[row["posterior"]]:
-            curves.setdefault((row["posterior"], row["split"]), []).append(row)
+def curves_of(metrics: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
+    """(posterior, split) -> its rows over training."""
+    curves: dict[tuple[str, str], list[Row]] = {}
+    for row in sorted(metrics, key=lambda row: row["step"]):
+        curves.setdefault((row["posterior"], row["split"]), []).append(row)
     return curves
 
 
-def grokking_times(metrics: Iterable[Mapping[str, Any]]) -> list[GrokkingTimes]:
-    """Times for every sampled posterior and split in a run's metrics."""
+def grokking_times(metrics: Iterable[Row]) -> list[GrokkingTimes]:
+    """Times for every sampled posterior and split, from the table `metrics` of one run."""
     curves = curves_of(metrics)
     names = [posterior for posterior, _ in curves]
-    point = "point" if "point" in names or not names else names[0]
+    point = POINT if POINT in names or not names else names[0]
     fitted = _first_that_holds(
-        curves.get((point, "id_train"), []), "accuracy_final", at_least=FITTED_THRESHOLD
+        curves.get((point, ID_TRAIN.name), []), ACCURACY, at_least=FITTED_THRESHOLD
     )
     return [
         _times(posterior, split, curve, curves.get((point, split), curve), fitted)
@@ -82,11 +78,11 @@ def grokking_times(metrics: Iterable[Mapping[str, Any]]) -> list[GrokkingTimes]:
 def _times(
     posterior: str,
     split: str,
-    curve: Sequence[Mapping[str, Any]],
-    accuracy_curve: Sequence[Mapping[str, Any]],
+    curve: Sequence[Row],
+    accuracy_curve: Sequence[Row],
     fitted: int | None,
 ) -> GrokkingTimes:
-    values = [row["epistemic_final"] for row in curve]
+    values = [row[EU] for row in curve]
     peak_index = max(range(len(values)), key=values.__getitem__)
     after = [row for row in curve[peak_index:] if fitted is not None and row["step"] >= fitted]
     level = COLLAPSE_SHARE * values[peak_index]
@@ -96,19 +92,17 @@ def _times(
         split=split,
         posterior=posterior,
         num_samples=curve[0]["num_samples"],
-        fitted=fitted,
-        generalised=_first_that_holds(
-            accuracy_curve, "accuracy_final", at_least=ACCURACY_THRESHOLD
-        ),
-        peak=curve[peak_index]["step"],
-        collapsed=_first_that_holds(after, "epistemic_final", at_most=level),
+        fitted_step=fitted,
+        generalised_step=_first_that_holds(accuracy_curve, ACCURACY, at_least=ACCURACY_THRESHOLD),
+        peak_step=curve[peak_index]["step"],
+        collapsed_step=_first_that_holds(after, EU, at_most=level),
         peak_epistemic=values[peak_index],
         final_epistemic=values[-1],
     )
 
 
 def _first_that_holds(
-    curve: Sequence[Mapping[str, Any]],
+    curve: Sequence[Row],
     column: str,
     at_least: float = float("-inf"),
     at_most: float = float("inf"),

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from epigrok.evaluation.schema import FINAL_ANSWER, METRIC_NAMES
 from epigrok.tasks import Batch
 from epigrok.uncertainty import (
     EntropyStream,
@@ -24,24 +25,6 @@ from epigrok.uncertainty import (
     reliability_counts,
     symmetric_divergence,
 )
-
-METRICS = (
-    "accuracy",
-    "nll",
-    "ece",
-    "brier",
-    "total",
-    "aleatoric",
-    "epistemic",
-    "epistemic_corrected",
-    "total_se",
-    "aleatoric_se",
-    "epistemic_se",
-    "kl_memorising",
-    "kl_generalising",
-    "relative_position",
-)
-"""Columns of every table; the last three are there where the task has exact predictors."""
 
 _WITH_STANDARD_ERROR = ("total", "aleatoric", "epistemic")
 _SAME_PREDICTION = 1e-9
@@ -85,8 +68,8 @@ class Scores:
             self._means(axis=None), ece, self._standard_errors(by_length=False)
         )
         last = self.per_context_length()
-        columns = {name: everything[name].item() for name in METRICS}
-        columns |= {f"{name}_final": last[name][-1].item() for name in METRICS}
+        columns = {name: everything[name].item() for name in METRIC_NAMES}
+        columns |= {name + FINAL_ANSWER: last[name][-1].item() for name in METRIC_NAMES}
         return {name: value for name, value in columns.items() if not isnan(value)}
 
     def reliability(self) -> Float[Tensor, "3 T M"]:
@@ -103,7 +86,7 @@ class Scores:
         to_generaliser = means.get("kl_generalising", nothing)
         between = means.get("kl_between", nothing)
         return {
-            **{name: means[name] for name in METRICS if name in means},
+            **{name: means[name] for name in METRIC_NAMES if name in means},
             "ece": ece,
             "epistemic_corrected": means["epistemic"] * few_samples_correction(self.num_samples),
             **standard_errors,

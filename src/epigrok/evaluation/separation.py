@@ -1,8 +1,8 @@
-"""What tells runs that generalised from runs that memorised: statistics of their uncertainty.
+"""Which uncertainty separates runs that generalised from runs that memorised?
 
 The uncertainty of a sampled posterior is its epistemic part. `point` has none, so its plain
-predictive entropy stands in its place: the baseline that every posterior has to beat. All numbers
-are of the final answer, in nats, with the number of samples that curves were drawn with.
+predictive entropy takes its place: the baseline that every posterior has to beat. All numbers are
+of the final answer, in nats, from the curve.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from math import inf, log
 from typing import Any, Literal
 
+from epigrok.config.posterior import POINT
+from epigrok.config.splits import ID_TRAIN
 from epigrok.errors import UserError
 from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD, FITTED_THRESHOLD, curves_of
+from epigrok.evaluation.schema import ACCURACY, ENTROPY, EU
 
-STATISTICS = ("peak", "per_log_classes", "of_peak", "over_training")
+STATISTICS = ("peak_uncertainty", "per_log_classes", "of_peak", "over_training")
 """Fields of a `Reading` that are small where a run generalised, if they say anything."""
 
-Outcome = Literal["generalised", "memorised", "between", "unfitted"]
-OUTCOMES: tuple[Outcome, ...] = ("generalised", "memorised", "between", "unfitted")
+Fate = Literal["generalised", "memorised", "between", "unfitted"]
+FATES: tuple[Fate, ...] = ("generalised", "memorised", "between", "unfitted")
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,12 @@ class Reading:
     num_samples: int
     accuracy: float
     """Of the point prediction, at the end."""
-    fitted: int | None
-    """First evaluation that finds the training split fitted; a monitor cannot know if it holds."""
+    first_fitted_step: int | None
+    """First evaluation that finds the training split fitted, whether or not that holds."""
     uncertainty: float
     """At the end."""
-    peak: float | None
-    """Largest uncertainty from `fitted` on: before, it says more about the initial weights."""
+    peak_uncertainty: float | None
+    """Largest from `first_fitted_step` on: before, it says more about the initial weights."""
     peak_step: int | None
     per_log_classes: float
     """Uncertainty over ln C, the most that C classes allow."""
@@ -61,9 +64,9 @@ class AccuracyBounds:
                 f"{self.memorised_below} and {self.generalised_from}"
             )
 
-    def outcome(self, reading: Reading) -> Outcome:
+    def fate(self, reading: Reading) -> Fate:
         """How the run of a reading ended; one that never fitted its data needs no diagnosis."""
-        if reading.fitted is None:
+        if reading.first_fitted_step is None:
             return "unfitted"
         if reading.accuracy >= self.generalised_from:
             return "generalised"
@@ -100,19 +103,17 @@ class Separation:
 def readings(metrics: Iterable[Mapping[str, Any]], split: str, num_classes: int) -> list[Reading]:
     """One reading per posterior; none where the run tracked no point or has no such split."""
     curves = curves_of(metrics)
-    point, point_train = curves.get(("point", split)), curves.get(("point", "id_train"))
+    point, point_train = curves.get((POINT, split)), curves.get((POINT, ID_TRAIN.name))
     if not point or not point_train:
         return []
-    fitted = next(
-        (row["step"] for row in point_train if row["accuracy_final"] >= FITTED_THRESHOLD), None
-    )
+    fitted = next((row["step"] for row in point_train if row[ACCURACY] >= FITTED_THRESHOLD), None)
     table = []
     for (posterior, name), curve in curves.items():
         is_sampled = curve[0]["num_samples"] > 1
-        train_curve = curves.get((posterior, "id_train"))
-        if name != split or train_curve is None or not (is_sampled or posterior == "point"):
+        train_curve = curves.get((posterior, ID_TRAIN.name))
+        if name != split or train_curve is None or not (is_sampled or posterior == POINT):
             continue
-        column = "epistemic_final" if is_sampled else "total_final"
+        column = EU if is_sampled else ENTROPY
         uncertainty = curve[-1][column]
         training = train_curve[-1][column]
         once_fitted = [row for row in curve if fitted is not None and row["step"] >= fitted]
@@ -121,15 +122,15 @@ def readings(metrics: Iterable[Mapping[str, Any]], split: str, num_classes: int)
             Reading(
                 posterior=posterior,
                 num_samples=curve[0]["num_samples"],
-                accuracy=point[-1]["accuracy_final"],
-                fitted=fitted,
+                accuracy=point[-1][ACCURACY],
+                first_fitted_step=fitted,
                 uncertainty=uncertainty,
-                peak=None if peak is None else peak[column],
+                peak_uncertainty=None if peak is None else peak[column],
                 peak_step=None if peak is None else peak["step"],
                 per_log_classes=uncertainty / log(num_classes),
                 of_peak=None if peak is None else _ratio(uncertainty, peak[column]),
                 over_training=_ratio(uncertainty, training),
-                entropy=point[-1]["total_final"],
+                entropy=point[-1][ENTROPY],
             )
         )
     return table
@@ -161,9 +162,9 @@ def separations(
 
 
 def _values(
-    members: Sequence[Reading], statistic: str, bounds: AccuracyBounds, outcome: Outcome
+    members: Sequence[Reading], statistic: str, bounds: AccuracyBounds, fate: Fate
 ) -> list[float]:
-    values = [getattr(r, statistic) for r in members if bounds.outcome(r) == outcome]
+    values = [getattr(r, statistic) for r in members if bounds.fate(r) == fate]
     return [value for value in values if value is not None]
 
 

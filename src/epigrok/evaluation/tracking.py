@@ -1,5 +1,8 @@
 """What a run evaluates at one of its steps."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
 from epigrok.config import RunConfig
 from epigrok.evaluation.evaluator import (
     EvaluationRow,
@@ -10,33 +13,54 @@ from epigrok.evaluation.evaluator import (
 )
 from epigrok.evaluation.posterior_tracking import tracked_posteriors
 from epigrok.model import Network
-from epigrok.posteriors import DiagonalGaussian
+from epigrok.posteriors import Posterior
 
 
-def tracked_rows(
+@dataclass(frozen=True)
+class Evaluation:
+    """The rows of one step, by the table that keeps them."""
+
+    step: int
+    metrics: list[EvaluationRow]
+    """A point of the curve: every tracked posterior on every split."""
+    final: list[EvaluationRow] = field(default_factory=list)
+    """The same with more weight samples, at the last step."""
+    exact: list[EvaluationRow] = field(default_factory=list)
+    """The exact predictors, at the first step: they never change."""
+
+    def tables(self) -> Iterator[tuple[str, list[EvaluationRow]]]:
+        """Name and rows of each table that this step adds to."""
+        for name in ("metrics", "final", "exact"):
+            rows = getattr(self, name)
+            if rows:
+                yield name, rows
+
+
+def tracked_evaluation(
     config: RunConfig,
     model: Network,
     sets: dict[str, EvaluationSet],
-    ivon_posterior: DiagonalGaussian | None,
+    carried: Posterior | None,
     step: int,
-) -> tuple[list[EvaluationRow], list[EvaluationRow]]:
-    """Rows of the tracked posteriors, and what the first and the last step add to them.
-
-    The exact predictors never change, so the first step is enough; the last one is evaluated again
-    with more samples.
-    """
+) -> Evaluation:
+    """Evaluate the tracked posteriors; the first and the last step add a table each."""
     settings = config.evaluation
+    fit_set = sets[config.task.splits[0].name]
     with evaluation_precision(config, next(model.parameters()).device):
-        posteriors = tracked_posteriors(config, model, sets["id_train"], ivon_posterior)
+        posteriors = tracked_posteriors(config, model, fit_set, carried)
 
-        def rows_of(num_samples: int) -> list[EvaluationRow]:
-            return evaluate(model, posteriors, sets, num_samples, settings.num_sampled_rows)
+        def rows_of(chosen: list[Posterior], num_samples: int) -> list[EvaluationRow]:
+            return evaluate(model, chosen, sets, num_samples, settings.num_sampled_sequences)
 
-        rows, added = rows_of(settings.num_samples), []
-        if step == 0:
-            added += evaluate_oracles(sets)
-        if step == config.num_steps and settings.num_final_samples != settings.num_samples:
-            is_sampled = {p.name: p.max_samples is None for p in posteriors}
-            final = rows_of(settings.num_final_samples)
-            added += [row for row in final if is_sampled[row.posterior]]
-        return rows, added
+        metrics = rows_of(posteriors, settings.num_samples)
+        final: list[EvaluationRow] = []
+        if step == config.num_steps:
+            final = metrics
+            if settings.num_final_samples != settings.num_samples:
+                # A posterior with finitely many samples was evaluated with all of them already.
+                sampled = [p for p in posteriors if p.max_samples is None]
+                again = rows_of(sampled, settings.num_final_samples)
+                names = {p.name for p in sampled}
+                final = [row for row in metrics if row.posterior not in names] + again
+        exact = evaluate_oracles(sets) if step == 0 else []
+    return Evaluation(step, metrics, final, exact)

@@ -4,17 +4,22 @@ from typing import Any
 
 import numpy as np
 
+from epigrok.config.posterior import POINT
+from epigrok.config.splits import in_order
 from epigrok.errors import UserError
-from epigrok.experiments.sql_text import quoted_text
-from epigrok.experiments.store import SweepStore
+from epigrok.figures.catalogue import register_figure
 from epigrok.figures.drawn_figure import DrawnFigure, columns
 from epigrok.figures.panels import add_legend, setting_panels, split_handles, splits_sentence
-from epigrok.figures.settings import SPLITS, Setting, choice_note, shown_settings
-from epigrok.figures.style import BLACK, SPLIT_LOOKS, publication_style
+from epigrok.figures.settings import choice_note, shown_settings
+from epigrok.figures.style import BLACK, look_of_split, publication_style
+from epigrok.tables.groups import Setting
+from epigrok.tables.sql_text import quoted_text
+from epigrok.tables.store import SweepStore
 
 _COLUMNS = ("split", "bin", "count", "accuracy", "confidence")
 
 
+@register_figure("calibration", "how often predictions of each confidence are right", place=80)
 def draw_calibration(store: SweepStore) -> DrawnFigure:
     """A column per setting: accuracy against confidence, and how many predictions there are."""
     read = [(setting, _read(setting)) for setting in shown_settings(store)]
@@ -32,17 +37,15 @@ def draw_calibration(store: SweepStore) -> DrawnFigure:
         for (setting, bins), (upper, lower) in zip(read, panels.T):
             upper.plot([0, 1], [0, 1], color=BLACK, linewidth=0.7, linestyle="-")
             errors = []
-            for split in SPLITS:
+            for split in in_order(row["split"] for row in bins):
                 of_split = [row for row in bins if row["split"] == split]
-                if not of_split:
-                    continue
                 count, accuracy, confidence = (
                     np.array([row[name] for row in of_split], dtype=np.float64)
                     for name in ("count", "accuracy", "confidence")
                 )
                 share = count / count.sum()
-                upper.plot(confidence, accuracy, **SPLIT_LOOKS[split])
-                lower.plot(confidence, share, **SPLIT_LOOKS[split])
+                upper.plot(confidence, accuracy, **look_of_split(split))
+                lower.plot(confidence, share, **look_of_split(split))
                 errors.append(f"{split} {(share * np.abs(accuracy - confidence)).sum():.3f}")
                 rows += [
                     {**setting.keys(), "posterior": _posterior(setting), **row, "share": part}
@@ -64,18 +67,14 @@ def draw_calibration(store: SweepStore) -> DrawnFigure:
 
 
 def _posterior(setting: Setting) -> str:
-    return setting.posteriors[0] if setting.posteriors else "point"
+    return setting.posteriors[0] if setting.posteriors else POINT
 
 
 def _read(setting: Setting) -> list[dict[str, Any]]:
-    """Bins of the pooled runs, counted with the most samples that there are."""
-    posterior = quoted_text(_posterior(setting))
+    """Bins of the pooled runs."""
     query = f"""
-        with chosen as (from calibration where posterior = {posterior})
         select split, bin, sum(count)::bigint, sum(count * accuracy) / sum(count),
             sum(count * confidence) / sum(count)
-        from chosen where num_samples = (select max(num_samples) from chosen)
+        from calibration where posterior = {quoted_text(_posterior(setting))}
         group by split, bin order by split, bin"""
-    if "accuracy" not in setting.store.columns("calibration"):
-        return []
     return [dict(zip(_COLUMNS, row)) for row in setting.store.sql(query).fetchall()]

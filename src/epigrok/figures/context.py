@@ -13,8 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from epigrok.config.posterior import BELIEVES_CLEAN, ORACLES
+from epigrok.config.splits import SPLITS
 from epigrok.errors import UserError
-from epigrok.experiments.store import SweepStore
+from epigrok.figures.catalogue import register_figure
 from epigrok.figures.curves import Curves, curves_along, draw_curve
 from epigrok.figures.drawn_figure import DrawnFigure, columns
 from epigrok.figures.panels import (
@@ -25,9 +26,10 @@ from epigrok.figures.panels import (
     split_look,
     splits_sentence,
 )
-from epigrok.figures.settings import Setting, choice_note, pooling_sentence
-from epigrok.figures.style import BLACK, SPLIT_LOOKS, publication_style
-from epigrok.figures.trajectory import settings_with_uncertainty
+from epigrok.figures.settings import choice_note, pooling_sentence, settings_with_uncertainty
+from epigrok.figures.style import BLACK, look_of_split, publication_style
+from epigrok.tables.groups import Setting
+from epigrok.tables.store import SweepStore
 
 _LABELS = {"accuracy": "accuracy", "epistemic": "EU", "aleatoric": "AU"}
 _FLOOR: dict[str, Any] = {"linestyle": (0, (1, 2)), "linewidth": 1.0}
@@ -43,23 +45,34 @@ _MEANINGS = {
 _TITLE = "Accuracy and uncertainty against the {} of the context"
 
 
+@register_figure(
+    "context-length",
+    "accuracy, EU and AU against context length, with the exact floor",
+    place=50,
+)
 def draw_context_length(store: SweepStore) -> DrawnFigure:
     """A column per setting: accuracy, EU and AU against context length."""
-    return _draw_sweep(store, "context_length")
+    return _draw_series(store, "context_length")
 
 
+@register_figure(
+    "context-noise",
+    "accuracy, EU and AU against context noise, with the exact floor",
+    place=60,
+)
 def draw_context_noise(store: SweepStore) -> DrawnFigure:
     """A column per setting: accuracy, EU and AU against context noise."""
-    return _draw_sweep(store, "context_noise")
+    return _draw_series(store, "context_noise")
 
 
 def floor_of(split: str) -> str:
     """The exact predictor whose prior fits a split."""
     memorising, generalising = ORACLES
-    return memorising if split.startswith("id_") else generalising
+    seen = {known.name for known in SPLITS if known.tasks_seen}
+    return memorising if split in seen else generalising
 
 
-def _draw_sweep(store: SweepStore, axis: str) -> DrawnFigure:
+def _draw_series(store: SweepStore, axis: str) -> DrawnFigure:
     read = [
         (setting, {metric: _read(setting, axis, metric) for metric in _LABELS})
         for setting in settings_with_uncertainty(store)
@@ -74,7 +87,7 @@ def _draw_sweep(store: SweepStore, axis: str) -> DrawnFigure:
     if not usable:
         raise UserError(
             f"no run in {store.path} has results along the {name.replace('-', ' ')}; "
-            f"`epigrok evaluate RUN --sweep {name}` makes them for an in-context run"
+            f"`epigrok evaluate RUN --series {name}` makes them for an in-context run"
         )
     settings = [setting for setting, _ in usable]
     rows: list[dict[str, Any]] = []
@@ -115,24 +128,15 @@ def _shown_posterior(setting: Setting, curves: dict[str, Curves]) -> str | None:
 
 def _read(setting: Setting, axis: str, metric: str) -> Curves:
     """Curves of the newest evaluated step; context lengths are known from training, too."""
-    store, table = setting.store, f"{axis}_sweep"
-    if metric not in store.columns(table):
-        return _read_positions(store, metric) if axis == "context_length" else {}
-    (newest,) = store.sql(f"select max(step) from {table}").fetchall()[0]
-    found = store.median_and_band(metric, [axis], step=newest, table=table)
-    return curves_along(axis, found.fetchnumpy())
-
-
-def _read_positions(store: SweepStore, metric: str) -> Curves:
-    """Curves against context length from the evaluations of training."""
+    store = setting.store
+    (newest,) = store.sql(f"select max(step) from {axis}").fetchall()[0]
+    if newest is not None:
+        found = store.median_and_band(metric, [axis], step=newest, table=axis)
+        return curves_along(axis, found.fetchnumpy())
     curves: Curves = {}
-    if metric not in store.columns("positions"):
-        return curves
-    # Exact predictors are evaluated at step 0 only, and each is looked up at its own last step.
-    for posterior in (None, *ORACLES):
-        by = ["posterior", "context_length"]
-        found = store.median_and_band(metric, by, posterior=posterior)
-        curves |= curves_along("context_length", found.fetchnumpy())
+    for table in ("latest_positions", "exact_positions") if axis == "context_length" else ():
+        found = store.median_and_band(metric, [axis], table=table)
+        curves |= curves_along(axis, found.fetchnumpy())
     return curves
 
 
@@ -144,7 +148,7 @@ def _draw_panel(
         posterior, floor = setting.posteriors[0], floor_of(split)
         looks = {posterior: split_look(split, setting.num_examples)}
         if metric != "epistemic":
-            colour = {"color": SPLIT_LOOKS[split]["color"]}
+            colour = {"color": look_of_split(split)["color"]}
             looks[floor] = {**colour, **_FLOOR}
             looks[floor + BELIEVES_CLEAN] = {**colour, **_BELIEVER}
         for name, look in looks.items():
@@ -166,10 +170,11 @@ def _exact_handles(axis: str) -> Sequence[Artist]:
 def _sentence(setting: Setting, curves: dict[str, Curves], axis: str) -> str:
     """Where the curves of the hardest split begin and end."""
     split, posterior = setting.hardest_split, setting.posteriors[0]
-    parts = []
-    for metric, label in _LABELS.items():
-        curve = curves[metric][split, posterior]
-        parts.append(f"{label} goes from {curve.median[0]:.2g} to {curve.median[-1]:.2g}")
-    first, last = curve.x[0], curve.x[-1]
+    shown = {label: curves[metric][split, posterior] for metric, label in _LABELS.items()}
+    parts = [
+        f"{label} goes from {curve.median[0]:.2g} to {curve.median[-1]:.2g}"
+        for label, curve in shown.items()
+    ]
+    first, *_, last = shown["accuracy"].x
     between = f"{axis.replace('_', ' ')} {first:g} and {last:g}"
     return f"{setting.name}, {posterior} on {split}, between {between}: {', '.join(parts)}."

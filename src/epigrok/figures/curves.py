@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from epigrok.figures.settings import Setting
+from epigrok.tables.groups import Setting
 
 Array = NDArray[np.float64]
 
@@ -46,8 +46,6 @@ Curves = dict[tuple[str, str], Curve]
 
 def training_curves(setting: Setting, metric: str) -> Curves:
     """A metric over training; none where the runs do not have it."""
-    if metric not in setting.store.columns("metrics"):
-        return {}
     return curves_along("step", setting.store.median_and_band(metric, step=None).fetchnumpy())
 
 

@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from epigrok.config.splits import ID_TRAIN, in_order
 from epigrok.errors import UserError
-from epigrok.experiments.store import SweepStore
+from epigrok.figures.catalogue import register_figure
 from epigrok.figures.drawn_figure import DrawnFigure, columns
 from epigrok.figures.panels import splits_sentence
-from epigrok.figures.settings import (
-    MAX_SETTINGS,
-    SPLITS,
+from epigrok.figures.settings import MAX_SETTINGS
+from epigrok.figures.style import TEXT_WIDTH, literal, publication_style
+from epigrok.tables.groups import (
     by_size,
     configs_by_preset,
     distinguishing_fields,
@@ -27,7 +28,7 @@ from epigrok.figures.settings import (
     shown_posteriors,
     value_label,
 )
-from epigrok.figures.style import TEXT_WIDTH, literal, publication_style
+from epigrok.tables.store import SweepStore
 
 _FRACTION = "task.train_fraction"
 _COLOURS = "cividis"
@@ -66,12 +67,18 @@ class Cell:
 _NO_RUN = Cell(np.nan, np.nan, np.nan, 0)
 
 
+@register_figure("accuracy-heatmaps", "accuracy over the grid of a sweep", place=30)
 def draw_accuracy_heatmaps(store: SweepStore) -> DrawnFigure:
     """Accuracy at the end: a row per preset, a column per split."""
     title = "Accuracy over the grid of the sweep"
     return _draw_maps(store, "accuracy-heatmaps", title, {"accuracy": "accuracy"})
 
 
+@register_figure(
+    "uncertainty-heatmaps",
+    "epistemic and aleatoric uncertainty over the grid of a sweep",
+    place=40,
+)
 def draw_uncertainty_heatmaps(store: SweepStore) -> DrawnFigure:
     """Aleatoric and epistemic uncertainty at the end: two rows per preset, a column per split."""
     title = "Uncertainty decomposition over the grid of the sweep"
@@ -89,8 +96,8 @@ def _draw_maps(
         for grid in grids
         for quantity in quantities
     }
-    found = {split for by_split in maps.values() for split in by_split} - {"id_train"}
-    splits = [split for split in SPLITS if split in found]
+    found = {split for by_split in maps.values() for split in by_split}
+    splits = [split for split in in_order(found) if split != ID_TRAIN.name]
     if not splits:
         raise UserError(f"no run of the grid in {store.path} has been evaluated yet")
     panel_rows = [(grid, quantity) for quantity in quantities for grid in grids]
@@ -107,10 +114,12 @@ def _draw_maps(
                 grid = panel_rows[k][0]
                 for axes, split in zip(panels[k], splits):
                     cells = maps[grid.preset, quantity].get(split, {})
-                    mesh = _draw_map(axes, grid, cells, norm, quantity)
+                    _draw_map(axes, grid, cells, norm, quantity)
                     rows += _table_rows(grid, cells, {"quantity": quantity, "split": split})
                 panels[k][0].set_ylabel(literal(f"{grid.preset}\n{grid.axis(0)[0]}"))
-            bar = figure.colorbar(mesh, ax=panels[used, :].ravel().tolist(), aspect=12 * len(used))
+            colours = ScalarMappable(norm, _COLOURS)
+            of_quantity = panels[used, :].ravel().tolist()
+            bar = figure.colorbar(colours, ax=of_quantity, aspect=12 * len(used))
             bar.set_label(label)
         _label_panels(figure, panels, panel_rows, splits, quantities)
     shown = "; ".join(f"{grid.preset}, posterior {grid.posterior}" for grid in grids)
@@ -129,7 +138,8 @@ def _grids(store: SweepStore) -> list[Grid]:
     grids, differences = [], {}
     for preset, configs in configs_by_preset(store).items():
         fields = distinguishing_fields(configs)
-        posteriors = shown_posteriors(configs[0]["evaluation.posteriors"])
+        description = store.runs[configs[0]["run_id"]].description()
+        posteriors = shown_posteriors(description.posteriors)
         differences[preset] = ", ".join(fields) or "nothing"
         has_lists = any(isinstance(config[f], list) for config in configs for f in fields)
         if len(fields) != 2 or has_lists or not posteriors:
@@ -152,8 +162,6 @@ def _grids(store: SweepStore) -> list[Grid]:
 
 def _read_maps(store: SweepStore, grid: Grid, metric: str) -> dict[str, dict[Any, Cell]]:
     """Split -> (down, across) -> cell."""
-    if metric not in store.columns("metrics"):
-        return {}  # nobody has written a row
     by = ["preset", *grid.fields, "split"]
     found = store.median_and_band(metric, by, posterior=grid.posterior).fetchall()
     maps: dict[str, dict[Any, Cell]] = defaultdict(dict)
@@ -172,12 +180,12 @@ def _norm(quantity: str, maps: Sequence[Mapping[str, Mapping[Any, Cell]]]) -> No
 
 def _draw_map(
     axes: Axes, grid: Grid, cells: Mapping[Any, Cell], norm: Normalize, quantity: str
-) -> QuadMesh:
+) -> None:
     downs, acrosses = grid.values
     values = np.array([[cells.get((d, a), _NO_RUN).median for a in acrosses] for d in downs])
     # What has no value lets the hatching behind it show.
     axes.patch.set(facecolor="white", edgecolor="0.6", hatch="//////", linewidth=0)
-    mesh = axes.pcolormesh(
+    axes.pcolormesh(
         np.ma.masked_invalid(values), norm=norm, cmap=_COLOURS, edgecolors="white", linewidth=0.4
     )
     for k, down in enumerate(downs):
@@ -193,7 +201,6 @@ def _draw_map(
     axes.set_yticks(np.arange(len(downs)) + 0.5, grid.axis(0)[1])
     axes.tick_params(length=0)
     axes.grid(visible=False)
-    return mesh
 
 
 def _number(value: float, quantity: str) -> str:
@@ -243,9 +250,9 @@ def _table_rows(
 
 def _extremes(maps: Mapping[str, Mapping[Any, Cell]], grid: Grid, quantity: str) -> str:
     """Smallest and largest value of the hardest split."""
-    split = next((split for split in reversed(SPLITS) if split in maps), None)
-    if split is None:
+    if not maps:
         return f"{grid.preset}: nothing evaluated."
+    split = in_order(maps)[-1]
     values = [cell.median for cell in maps[split].values()]
     number = len(grid.values[0]) * len(grid.values[1])
     return (

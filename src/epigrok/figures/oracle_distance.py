@@ -5,9 +5,9 @@ from typing import Any
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, StrMethodFormatter
 
-from epigrok.config.posterior import ORACLES
+from epigrok.config.posterior import POINT
 from epigrok.errors import UserError
-from epigrok.experiments.store import SweepStore
+from epigrok.figures.catalogue import register_figure
 from epigrok.figures.curves import Curves, draw_curve, training_curves
 from epigrok.figures.drawn_figure import DrawnFigure, columns
 from epigrok.figures.panels import (
@@ -18,8 +18,10 @@ from epigrok.figures.panels import (
     split_look,
     splits_sentence,
 )
-from epigrok.figures.settings import Setting, choice_note, pooling_sentence, shown_settings
+from epigrok.figures.settings import choice_note, pooling_sentence, shown_settings
 from epigrok.figures.style import BLACK, ORANGE, PURPLE, publication_style
+from epigrok.tables.groups import Setting
+from epigrok.tables.store import SweepStore
 
 _DISTANCES: dict[str, dict[str, Any]] = {
     "kl_memorising": {"color": PURPLE, "linestyle": (0, (4, 1.5)), "label": "KL to the memoriser"},
@@ -28,6 +30,11 @@ _DISTANCES: dict[str, dict[str, Any]] = {
 _POSITION = "relative_position"
 
 
+@register_figure(
+    "oracle-distance",
+    "from the memorising to the generalising exact predictor over training",
+    place=70,
+)
 def draw_oracle_distance(store: SweepStore) -> DrawnFigure:
     """A column per setting: distance from both exact predictors, and the position between them."""
     found = []
@@ -93,9 +100,7 @@ def draw_oracle_distance(store: SweepStore) -> DrawnFigure:
 def _compared_posterior(setting: Setting, curves: dict[str, Curves]) -> str | None:
     """The point where it is tracked, else what figures show, else any; None if there is none."""
     tracked = [
-        posterior
-        for split, posterior in curves["kl_memorising"]
-        if split == setting.hardest_split and posterior not in ORACLES
+        posterior for split, posterior in curves["kl_memorising"] if split == setting.hardest_split
     ]
-    wanted = ("point", *setting.posteriors, *tracked)
+    wanted = (POINT, *setting.posteriors, *tracked)
     return next((posterior for posterior in wanted if posterior in tracked), None)

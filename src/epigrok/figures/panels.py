@@ -10,15 +10,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
-from epigrok.figures.settings import SPLITS, Setting
-from epigrok.figures.style import COLUMN_WIDTH, SPLIT_LOOKS, TEXT_WIDTH
-
-_SPLIT_MEANINGS = {
-    "id_train": "what was trained on",
-    "id_val": "held-out inputs of training tasks",
-    "ood_train": "unseen tasks on training inputs",
-    "ood_val": "unseen tasks",
-}
+from epigrok.config.splits import SPLITS, in_order
+from epigrok.figures.settings import setting_label
+from epigrok.figures.style import COLUMN_WIDTH, TEXT_WIDTH, look_of_split
+from epigrok.tables.groups import Setting
 
 
 def setting_panels(
@@ -29,18 +24,18 @@ def setting_panels(
     figure = Figure(figsize=(width, num_rows * row_height + 0.6), layout="constrained")
     panels = figure.subplots(num_rows, len(settings), squeeze=False, sharex="col")
     for axes, setting in zip(panels[0], settings):
-        axes.set_title(setting.label, fontsize=7, fontweight="bold")
+        axes.set_title(setting_label(setting), fontsize=7, fontweight="bold")
     return figure, panels
 
 
 def split_look(split: str, num_points: int) -> dict[str, Any]:
     """The look of a split's line, with markers on a few of its points."""
-    return {**SPLIT_LOOKS[split], "markevery": max(1, num_points // 8)}
+    return {**look_of_split(split), "markevery": max(1, num_points // 8)}
 
 
 def split_handles(drawn: Collection[str]) -> list[Artist]:
     """Legend entries of the splits that were drawn."""
-    return [Line2D([], [], label=split, **SPLIT_LOOKS[split]) for split in SPLITS if split in drawn]
+    return [Line2D([], [], label=split, **look_of_split(split)) for split in in_order(drawn)]
 
 
 def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
@@ -72,5 +67,5 @@ def label_thousands(axes: Axes) -> None:
 
 def splits_sentence(drawn: Collection[str]) -> str:
     """What the splits that were drawn are."""
-    meanings = [f"{split}, {_SPLIT_MEANINGS[split]}" for split in SPLITS if split in drawn]
+    meanings = [f"{split.name}, {split.meaning}" for split in SPLITS if split.name in drawn]
     return "Splits: " + "; ".join(meanings) + "."

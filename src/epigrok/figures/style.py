@@ -31,6 +31,7 @@ SPLIT_LOOKS: dict[str, dict[str, Any]] = {
     "ood_val": {"color": VERMILION, "linestyle": (0, (4, 1.5)), "marker": "^"},
 }
 """Colour, line and marker of each split, in every figure: any one of them tells splits apart."""
+_OTHER_SPLITS = (ORANGE, PURPLE, SKY_BLUE, BLACK)
 
 _SETTINGS: dict[Any, Any] = {
     "axes.grid": True,
@@ -57,6 +58,12 @@ _SETTINGS: dict[Any, Any] = {
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
 }
+
+
+def look_of_split(name: str) -> dict[str, Any]:
+    """The look of a split; one that only a task of one's own has gets a colour by its name."""
+    colour = _OTHER_SPLITS[sum(name.encode()) % len(_OTHER_SPLITS)]
+    return SPLIT_LOOKS.get(name, {"color": colour, "linestyle": "-.", "marker": "d"})
 
 
 @contextmanager

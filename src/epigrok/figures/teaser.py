@@ -7,13 +7,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from epigrok.config.posterior import POINT
+from epigrok.config.splits import OOD_VAL
 from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD
-from epigrok.experiments.store import SweepStore
+from epigrok.evaluation.schema import ACCURACY, EU
+from epigrok.figures.catalogue import register_figure
 from epigrok.figures.curves import training_curves
 from epigrok.figures.drawn_figure import DrawnFigure, columns
-from epigrok.figures.events import setting_events
 from epigrok.figures.panels import label_steps, label_thousands
-from epigrok.figures.settings import Setting
+from epigrok.figures.settings import settings_with_uncertainty
 from epigrok.figures.style import (
     BLUE,
     COLUMN_WIDTH,
@@ -24,7 +26,9 @@ from epigrok.figures.style import (
     publication_style,
 )
 from epigrok.figures.theory import rows as theory_rows
-from epigrok.figures.trajectory import settings_with_uncertainty
+from epigrok.tables.events import setting_events
+from epigrok.tables.groups import Setting
+from epigrok.tables.store import SweepStore
 from epigrok.theory.linear_model import summary_model
 from epigrok.theory.summary import TRANSITION_LAMBDA, summary_table
 
@@ -34,10 +38,15 @@ _EPISTEMIC: dict[str, Any] = {"color": VERMILION, "linestyle": (0, (4, 1.5))}
 _CONTROL: dict[str, Any] = {"color": ORANGE, "linestyle": (0, (5, 1, 1, 1))}
 
 
+@register_figure(
+    "teaser",
+    "uncertainty collapses at the transition, network and theory side by side",
+    place=10,
+)
 def draw_teaser(store: SweepStore) -> DrawnFigure:
     """The setting most accurate on unseen tasks, or else on unseen inputs, beside the theory."""
     settings = settings_with_uncertainty(store)
-    setting = max(settings, key=lambda s: (s.hardest_split == "ood_val", s.accuracy))
+    setting = max(settings, key=lambda s: (s.hardest_split == OOD_VAL.name, s.accuracy))
     with publication_style():
         figure = Figure(figsize=(COLUMN_WIDTH, 2.35), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
@@ -70,10 +79,10 @@ def draw_teaser(store: SweepStore) -> DrawnFigure:
 
 
 def _draw_network(axes: Axes, setting: Setting) -> list[dict[str, Any]]:
-    accuracy = training_curves(setting, "accuracy_final")
-    epistemic = training_curves(setting, "epistemic_final")
+    accuracy = training_curves(setting, ACCURACY)
+    epistemic = training_curves(setting, EU)
     split, posteriors = setting.hardest_split, setting.posteriors
-    source = "point" if (split, "point") in accuracy else posteriors[0]
+    source = POINT if (split, POINT) in accuracy else posteriors[0]
     lines = [
         ("accuracy", setting.splits[0], source, accuracy, _TRAINING),
         ("accuracy", split, source, accuracy, _HELD_OUT),

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from epigrok.figures.catalogue import register_figure
 from epigrok.figures.drawn_figure import DrawnFigure, listed
 from epigrok.figures.style import (
     BLACK,
@@ -21,7 +22,8 @@ from epigrok.figures.style import (
     label_panel,
     publication_style,
 )
-from epigrok.theory.linear_model import LinearModel
+from epigrok.tables.store import SweepStore
+from epigrok.theory.linear_model import LinearModel, summary_model
 from epigrok.theory.summary import LOOSE_EPS_OVER_C0, TRANSITION_LAMBDA, Table, summary_table
 from epigrok.theory.threshold import GROK_ACCURACY
 
@@ -34,6 +36,7 @@ _LAMBDA_STYLES: tuple[dict[str, Any], ...] = (
 _SIDE_STYLES: dict[str, Any] = {"emp": (0, (4, 1.5)), "gen": "-"}
 _SIDE_NAMES = {"emp": "training", "gen": "generalisation"}
 _TIME_LABEL = r"time $s = 2nt/\sigma^2$"
+_NUM_FINITE_SYSTEMS = 20
 _LN2 = float(np.log(2.0))
 
 
@@ -219,3 +222,12 @@ def _draw_ratios(axes: Axes, curves: Table) -> None:
 def _draw_band(axes: Axes, finite: Table, colour: str, scale: float = 1.0) -> None:
     low, high = finite["q10"] / scale, finite["q90"] / scale
     axes.fill_between(finite["s"], low, high, color=colour, alpha=0.2, linewidth=0)
+
+
+@register_figure(
+    "theory-summary", "the solvable model: dynamics, peaks, threshold, delay", place=90
+)
+def draw_summary_of_any_store(store: SweepStore) -> DrawnFigure:
+    """The summary; the theory is the same for every directory."""
+    del store
+    return draw_summary(summary_model(), _NUM_FINITE_SYSTEMS)

@@ -8,8 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 from scipy.special import expit, logit
 
+from epigrok.figures.catalogue import register_figure
 from epigrok.figures.drawn_figure import DrawnFigure, listed
 from epigrok.figures.style import TEXT_WIDTH, VERMILION, label_panel, publication_style
+from epigrok.tables.store import SweepStore
 from epigrok.theory.summary import Table, delay_error_table
 
 _FORMULAS = {
@@ -90,3 +92,12 @@ def _draw_map(axes: Axes, table: Table, formula: str, norm: BoundaryNorm) -> Qua
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.grid(visible=False)
     return mesh
+
+
+@register_figure(
+    "theory-delay-error", "the solvable model: how far each delay formula is off", place=100
+)
+def draw_delay_error_of_any_store(store: SweepStore) -> DrawnFigure:
+    """The map of errors; the theory is the same for every directory."""
+    del store
+    return draw_delay_error()

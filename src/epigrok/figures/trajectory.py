@@ -5,12 +5,13 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from epigrok.errors import UserError
+from epigrok.config.posterior import POINT
+from epigrok.config.splits import ID_TRAIN
 from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD
-from epigrok.experiments.store import SweepStore
+from epigrok.evaluation.schema import ACCURACY, EU
+from epigrok.figures.catalogue import register_figure
 from epigrok.figures.curves import Curves, draw_curve, training_curves
 from epigrok.figures.drawn_figure import DrawnFigure, columns
-from epigrok.figures.events import Events, setting_events
 from epigrok.figures.panels import (
     add_legend,
     label_nats,
@@ -20,10 +21,16 @@ from epigrok.figures.panels import (
     split_look,
     splits_sentence,
 )
-from epigrok.figures.settings import Setting, choice_note, pooling_sentence, shown_settings
-from epigrok.figures.style import BLACK, SPLIT_LOOKS, publication_style
+from epigrok.figures.settings import choice_note, pooling_sentence, settings_with_uncertainty
+from epigrok.figures.style import BLACK, look_of_split, publication_style
+from epigrok.tables.events import Events, setting_events
+from epigrok.tables.groups import Setting
+from epigrok.tables.store import SweepStore
 
 
+@register_figure(
+    "trajectory", "accuracy and uncertainty over training: the peak and the threshold", place=20
+)
 def draw_trajectory(store: SweepStore) -> DrawnFigure:
     """A column per setting: accuracy, and the uncertainty of the posterior and of its control."""
     settings = settings_with_uncertainty(store)
@@ -34,12 +41,12 @@ def draw_trajectory(store: SweepStore) -> DrawnFigure:
         figure, panels = setting_panels(settings, num_rows, 1.45)
         for setting, column in zip(settings, panels.T):
             events = setting_events(setting)
-            accuracy = training_curves(setting, "accuracy_final")
-            source = "point" if (setting.splits[0], "point") in accuracy else setting.posteriors[0]
+            accuracy = training_curves(setting, ACCURACY)
+            source = POINT if (setting.splits[0], POINT) in accuracy else setting.posteriors[0]
             rows += _draw_row(column[0], setting, accuracy, source, "accuracy")
             column[0].axhline(ACCURACY_THRESHOLD, color=BLACK, linewidth=0.6, linestyle=":")
             column[0].set(ylabel="accuracy", ylim=(-0.03, 1.05))
-            epistemic = training_curves(setting, "epistemic_final")
+            epistemic = training_curves(setting, EU)
             for axes, posterior in zip(column[1:], setting.posteriors):
                 rows += _draw_row(axes, setting, epistemic, posterior, "epistemic")
                 _mark_events(axes, [e for e in events.values() if e.posterior == posterior])
@@ -63,17 +70,6 @@ def draw_trajectory(store: SweepStore) -> DrawnFigure:
     return DrawnFigure("trajectory", title, caption, figure, table)
 
 
-def settings_with_uncertainty(store: SweepStore) -> list[Setting]:
-    """The settings to show, if they track a posterior that is sampled."""
-    settings = [setting for setting in shown_settings(store) if setting.posteriors]
-    if not settings:
-        raise UserError(
-            f"no run in {store.path} tracks epistemic uncertainty; train with a posterior, as in "
-            "`epigrok train PRESET --evaluation.posteriors point laplace`"
-        )
-    return settings
-
-
 def _draw_row(
     axes: Axes, setting: Setting, curves: Curves, posterior: str, quantity: str
 ) -> list[dict[str, Any]]:
@@ -90,12 +86,12 @@ def _draw_row(
 
 def _mark_events(axes: Axes, events: list[Events]) -> None:
     for event in events:
-        colour = SPLIT_LOOKS[event.split]["color"]
+        colour = look_of_split(event.split)["color"]
         axes.plot(
             event.peak_step, event.peak_epistemic, marker="v", color=colour, markersize=5,
             markeredgecolor=BLACK, markeredgewidth=0.5, zorder=4,
         )  # fmt: skip
-        if event.generalised_step is not None and event.split != "id_train":
+        if event.generalised_step is not None and event.split != ID_TRAIN.name:
             axes.axvline(event.generalised_step, color=colour, linewidth=0.9, linestyle=":")
 
 

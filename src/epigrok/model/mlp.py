@@ -11,11 +11,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from epigrok.config import MLPConfig
+from epigrok.config import MLPConfig, TaskConfig
+from epigrok.model.network import Network, register_model
 from epigrok.random_streams import normal, stream_key, uniform
 
 
-class MLP(nn.Module):
+class MLP(Network):
     """ReLU layers over the concatenated embeddings of both operands."""
 
     def __init__(self, config: MLPConfig, vocabulary_size: int) -> None:
@@ -37,9 +38,13 @@ class MLP(nn.Module):
             hidden_BD = functional.relu(layer(hidden_BD))
         return hidden_BD[:, None]
 
-    def forward(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B 1 C"]:
-        """Logits of each row's answer."""
-        return functional.linear(self.features(tokens_BL), self.head_weight)
+
+@register_model(MLPConfig)
+def build_mlp(config: MLPConfig, task: TaskConfig, run_seed: int) -> MLP:
+    """An MLP with its initial weights."""
+    model = MLP(config, task.vocabulary_size)
+    initialise_mlp(model, run_seed)
+    return model
 
 
 def initialise_mlp(model: MLP, run_seed: int) -> None:

@@ -14,15 +14,16 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from epigrok.config import TransformerConfig
+from epigrok.config import TaskConfig, TransformerConfig
 from epigrok.model.attention import asking_attention, rotary_tables, self_attention
 from epigrok.model.feedforward import feedforward
+from epigrok.model.network import Network, register_model
 from epigrok.random_streams import normal, stream_key
 
 NORM_EPS = 1e-5
 
 
-class Transformer(nn.Module):
+class Transformer(Network):
     """The whole decoder; `forward` returns logits at answer positions only."""
 
     def __init__(
@@ -62,9 +63,15 @@ class Transformer(nn.Module):
         # As a product: its gradient adds up rows far faster than that of indexing.
         return (tokens_BL[..., None] == every_token_C).to(table_CE.dtype) @ table_CE
 
-    def forward(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B T C"]:
-        """Logits of each row's answers."""
-        return functional.linear(self.features(tokens_BL), self.head_weight)
+    def flops_per_sequence(self, length: int) -> float | None:
+        """Of the matrix products of all blocks at every position, head and embedding left out."""
+        width = self.embedding.embedding_dim
+        block = self.blocks[0]
+        assert isinstance(block, Block)
+        per_token = 4 * width**2 + 2 * width * block.feedforward_in.out_features
+        # A position attends to half of the window on average, for scores and for values.
+        attention = length * width
+        return 2.0 * len(self.blocks) * (per_token + attention) * length
 
 
 class Block(nn.Module):
@@ -120,6 +127,15 @@ class Block(nn.Module):
     def projections(self, normed: Float[Tensor, "... D"]) -> Float[Tensor, "... E"]:
         """Queries, keys and values, in one product."""
         return functional.linear(normed, torch.cat([self.query.weight, self.key_value.weight]))
+
+
+@register_model(TransformerConfig)
+def build_transformer(config: TransformerConfig, task: TaskConfig, run_seed: int) -> Transformer:
+    """A transformer with its initial weights."""
+    window = task.num_examples * task.example_length
+    model = Transformer(config, task.vocabulary_size, window, task.example_length)
+    initialise_transformer(model, config, run_seed)
+    return model
 
 
 def initialise_transformer(model: Transformer, config: TransformerConfig, run_seed: int) -> None:

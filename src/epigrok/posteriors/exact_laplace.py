@@ -9,7 +9,7 @@ Letters: N answers, D features, C classes, B rows, T answers of a row.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float
@@ -17,6 +17,8 @@ from torch import Tensor
 
 from epigrok.errors import UserError
 from epigrok.posteriors.gaussian import HeadGaussian
+from epigrok.posteriors.kinds import POSTERIOR_SEED, FitRequest, register_posterior
+from epigrok.posteriors.last_layer_laplace import FACTS, fit_laplace, prior_argument, require_prior
 from epigrok.posteriors.protocol import Facts
 from epigrok.random_streams import normal, stream_key
 from epigrok.uncertainty import log_probabilities
@@ -93,3 +95,17 @@ def exact_curvature(
     if not matrix.isfinite().all():
         raise ValueError("the curvature is not finite: the features or the head are not")
     return matrix.view(weight.numel(), weight.numel())
+
+
+@register_posterior("laplace-exact", "inferred", prior_argument, require_prior, FACTS)
+def fit_exact(request: FitRequest) -> ExactLaplace:
+    """`laplace` without the Kronecker approximation, at the same prior precision."""
+    laplace = fit_laplace(request)
+    exact = ExactLaplace.fit(
+        request.model.head_weight,
+        (features_ND for features_ND, _ in request.data.answers()),
+        laplace.prior_precision,
+        request.name.text,
+        POSTERIOR_SEED,
+    )
+    return replace(exact, facts=laplace.facts)

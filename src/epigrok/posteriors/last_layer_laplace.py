@@ -1,64 +1,41 @@
 r"""Last-layer Laplace: a Gaussian over the output head, from the curvature at its trained value.
 
-With features φ_n at the answers of clean training rows and p_n = softmax(W φ_n), the Gauss-Newton
-matrix of the summed loss over the C x D head is
+The posterior precision is H + δI with the Gauss-Newton matrix H ≈ B ⊗ A of `head_curvature` and the
+prior precision δ. In the eigenbases of B and A it is diagonal: λ_B λ_Aᵀ + δ. Samples replace the
+*head* alone, so that an embedding tied to it stays as it was.
 
-    H = Σ_n (diag p_n - p_n p_nᵀ) ⊗ φ_n φ_nᵀ  ≈  B ⊗ A,
-    B = Σ_n (diag p_n - p_n p_nᵀ),   A = (1/N) Σ_n φ_n φ_nᵀ,
-
-and the posterior precision is H + δI, δ being the prior precision. In the eigenbases of B and A it
-is diagonal: λ_B λ_Aᵀ + δ. Factors are streamed in float64 over features, so memory does not grow
-with the data; only answers are ever looked at; and samples replace the *head* alone, so that an
-embedding tied to it stays as it was.
-
-Letters: N answers, D features, C classes, B rows, T answers of a row.
+Letters: N answers, D features, C classes, B sequences, T answers of a sequence.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from math import exp, isclose, log
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
+from epigrok.columns import Column
+from epigrok.config import OptimiserConfig, PosteriorName
+from epigrok.config.checks import require
 from epigrok.errors import UserError
 from epigrok.posteriors.gaussian import HeadGaussian
+from epigrok.posteriors.head_curvature import HeadCurvature
+from epigrok.posteriors.kinds import (
+    POSTERIOR_SEED,
+    FitRequest,
+    positive_number,
+    register_posterior,
+)
 from epigrok.posteriors.protocol import HEAD, Facts, Sample
 from epigrok.random_streams import normal, stream_key
-from epigrok.uncertainty import log_probabilities
 
 PriorPrecision = float | Literal["evidence"]
 LOG_PRECISION_BOUNDS = (-16.0, 18.0)
 """Natural logarithms between which the evidence is searched: 1e-7 to 7e7."""
 _AT_BOUND = 1e-4
 """Relative distance of a logarithm from a bound, which the search never quite reaches."""
-
-
-@dataclass(frozen=True)
-class HeadCurvature:
-    """Kronecker factors of the Gauss-Newton matrix, and the loss they belong to."""
-
-    weight_CD: Float[Tensor, "C D"]
-    class_factor_CC: Float[Tensor, "C C"]
-    """B: a sum over answers."""
-    feature_factor_DD: Float[Tensor, "D D"]
-    """A: a mean over answers."""
-    negative_log_likelihood: float
-    num_answers: int
-
-    @cached_property
-    def class_eigen(self) -> tuple[Float[Tensor, " C"], Float[Tensor, "C C"]]:
-        """Eigenvalues and eigenvectors of B, shared by all posteriors fitted to it."""
-        return _eigh(self.class_factor_CC)
-
-    @cached_property
-    def feature_eigen(self) -> tuple[Float[Tensor, " D"], Float[Tensor, "D D"]]:
-        """Eigenvalues and eigenvectors of A, shared likewise."""
-        return _eigh(self.feature_factor_DD)
 
 
 @dataclass(frozen=True)
@@ -173,45 +150,6 @@ class ProbitLaplace:
         return mean / (1.0 + torch.pi / 8.0 * variance).sqrt()
 
 
-def head_curvature(
-    weight_CD: Float[Tensor, "C D"],
-    chunks: Iterable[tuple[Float[Tensor, "_ D"], Int[Tensor, " _"]]],
-) -> HeadCurvature:
-    """Stream the Kronecker factors over chunks of features and their answers."""
-    weight = weight_CD.detach().double()
-    class_factor_CC = weight.new_zeros(weight.shape[0], weight.shape[0])
-    feature_factor_DD = weight.new_zeros(weight.shape[1], weight.shape[1])
-    negative_log_likelihood, num_answers = 0.0, 0
-    for features_ND, answers_N in chunks:
-        phi_ND = features_ND.double()
-        log_probs_NC = log_probabilities(phi_ND @ weight.T)
-        probs_NC = log_probs_NC.exp()
-        # Not p - p², which cancels as a prediction becomes certain.
-        class_factor_CC += (probs_NC * -torch.expm1(log_probs_NC)).sum(dim=0).diag()
-        class_factor_CC -= (probs_NC.T @ probs_NC).fill_diagonal_(0.0)
-        feature_factor_DD += phi_ND.T @ phi_ND
-        negative_log_likelihood -= log_probs_NC.gather(1, answers_N[:, None]).sum().item()
-        num_answers += len(phi_ND)
-    if num_answers == 0:
-        raise UserError("a Laplace fit needs at least one answer")
-    curvature = HeadCurvature(
-        weight,
-        class_factor_CC,
-        feature_factor_DD / num_answers,
-        negative_log_likelihood,
-        num_answers,
-    )
-    if not (class_factor_CC.isfinite().all() and feature_factor_DD.isfinite().all()):
-        raise ValueError("the Laplace factors are not finite: the features or the head are not")
-    return curvature
-
-
-def _eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    values, basis = torch.linalg.eigh(matrix)
-    # Positive semi-definite by construction; rounding can push the null space below zero.
-    return values.clamp_min(0.0), basis
-
-
 def _log_evidence(curvature: HeadCurvature, values_CD: Tensor, prior_precision: float) -> float:
     """Log marginal likelihood: -NLL - ½(log det P - CD log δ + δ‖W‖²)."""
     log_ratio = torch.log1p(values_CD / prior_precision).sum().item()
@@ -230,3 +168,41 @@ def _evidence_optimum(curvature: HeadCurvature, values_CD: Tensor) -> float:
         options={"xatol": 1e-6},
     )
     return exp(result.x)
+
+
+FACTS = (
+    Column("prior_precision", "number", "prior precision δ of the head"),
+    Column("log_evidence", "number", "log marginal likelihood of the head", "nats"),
+    Column("num_fit_answers", "integer", "answers it was fitted to"),
+    Column("prior_precision_is_at_bound", "flag", "whether the search for δ ended at its bound"),
+)
+
+
+def prior_argument(name: PosteriorName) -> float | Literal["evidence"] | None:
+    """A prior precision, `evidence`, or None for the optimiser's weight decay."""
+    if name.argument == "evidence":
+        return "evidence"
+    return positive_number(name) if name.argument else None
+
+
+def require_prior(value: object, name: PosteriorName, optim: OptimiserConfig) -> None:
+    """Without weight decay there is no prior precision to take from the optimiser."""
+    require(
+        value is not None or optim.head_weight_decay > 0,
+        f"posterior {name.text!r} takes the head's weight decay as prior precision, which is 0 "
+        f"here; name one instead, as in '{name.text}:1'",
+    )
+
+
+@register_posterior("laplace", "inferred", prior_argument, require_prior, FACTS)
+def fit_laplace(request: FitRequest) -> LastLayerLaplace:
+    """Of the run's head, at the prior precision asked for or the optimiser's weight decay."""
+    prior = request.optim.head_weight_decay if request.value is None else request.value
+    curvature = request.data.head_curvature
+    return LastLayerLaplace.fit(curvature, prior, request.name.text, POSTERIOR_SEED)
+
+
+@register_posterior("laplace-probit", "point", prior_argument, require_prior, FACTS)
+def fit_probit(request: FitRequest) -> ProbitLaplace:
+    """The closed-form prediction of `laplace`."""
+    return ProbitLaplace(fit_laplace(request), request.name.text)

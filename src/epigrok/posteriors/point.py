@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from epigrok.model import Network
+from epigrok.posteriors.kinds import FitRequest, register_posterior
 from epigrok.posteriors.protocol import HEAD, Sample
 
 
@@ -34,3 +35,9 @@ class Point:
         """The network's own logits."""
         del index
         return functional.linear(features_BTD, self.head_weight_CD)
+
+
+@register_posterior("point", role="point")
+def fit_point(request: FitRequest) -> Point:
+    """The run's weights themselves."""
+    return Point.of(request.model)

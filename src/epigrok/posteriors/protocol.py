@@ -8,12 +8,13 @@ Letters: B rows, L tokens, T answers, C classes, D features.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
@@ -66,6 +67,23 @@ class FittedPosterior(Posterior, Protocol):
     @property
     def facts(self) -> Facts:
         """What its width hangs on."""
+        ...
+
+
+@runtime_checkable
+class VariationalOptimiser(Protocol):
+    """An optimiser that carries a posterior over the weights it trains, as IVON does."""
+
+    def sampled_weights(self) -> AbstractContextManager[None]:
+        """Set the parameters to a sample for the time of a `with` block."""
+        ...
+
+    def posterior(self, model: nn.Module, seed: int = 0) -> Any:
+        """The current posterior over the parameters of `model`."""
+        ...
+
+    def spread(self) -> dict[str, float]:
+        """How wide the posterior is, as columns of the table `training`."""
         ...
 
 

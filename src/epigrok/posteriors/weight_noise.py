@@ -4,10 +4,18 @@ If a learned posterior's uncertainty moves as this one's does, it shows how sens
 to any small change of its weights, and nothing more.
 """
 
+from dataclasses import replace
+
 import torch
 from torch import nn
 
 from epigrok.posteriors.gaussian import DiagonalGaussian, frozen_parameters
+from epigrok.posteriors.kinds import (
+    POSTERIOR_SEED,
+    FitRequest,
+    positive_number,
+    register_posterior,
+)
 
 
 class WeightNoise:
@@ -37,3 +45,10 @@ class WeightNoise:
             if weights.ndim >= 2
         }
         return DiagonalGaussian(name, mean, deviation, seed)
+
+
+@register_posterior("weight-noise", role="control", read_argument=positive_number)
+def fit_weight_noise(request: FitRequest) -> DiagonalGaussian:
+    """Noise of the size asked for, on every matrix."""
+    noise = WeightNoise.relative(request.model, request.value, POSTERIOR_SEED)
+    return replace(noise, name=request.name.text)

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from epigrok.config.splits import SPLITS, shows_generalisation
 from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD, COLLAPSE_SHARE
-from epigrok.experiments.status import UNSEEN_SPLITS, RunStatus
-from epigrok.report.outcomes import Median, Outcome, grouped
-from epigrok.report.wording import (
+from epigrok.records.status import RunStatus
+from epigrok.report.run_events import Median, RunEvents, grouped
+from epigrok.wording import (
     accuracy_text,
     listed,
     runs_text,
@@ -16,7 +17,7 @@ from epigrok.report.wording import (
 )
 
 QUESTION = "Did it grok, and did the uncertainty say so?"
-_GOALS = {"id_val": "unseen inputs", "ood_val": "unseen tasks"}
+_GOALS = {split.name: split.goal for split in SPLITS if shows_generalisation(split.name)}
 RULES = (
     f"A run has generalised once its accuracy reaches {100 * ACCURACY_THRESHOLD:g} % and stays "
     "there. Its epistemic uncertainty (EU) has collapsed once, with the training set fitted and "
@@ -58,23 +59,23 @@ class Answer:
     findings: list[Finding]
 
 
-def answer(found: Sequence[Outcome], statuses: Sequence[RunStatus]) -> Answer:
+def answer(found: Sequence[RunEvents], statuses: Sequence[RunStatus]) -> Answer:
     """The headline, which uncertainty said so, and one finding per preset and unseen split."""
-    unseen = [outcome for outcome in found if outcome.times.split in UNSEEN_SPLITS]
+    unseen = [outcome for outcome in found if outcome.times.split in _GOALS]
     if not unseen:
         return Answer(f"No uncertainty measured yet in {runs_text(len(statuses))}.", "", [])
-    cases: dict[tuple[str, str], dict[str, list[Outcome]]] = {}
+    cases: dict[tuple[str, str], dict[str, list[RunEvents]]] = {}
     for (preset, split, posterior), outcomes in grouped(unseen, ["preset"]).items():
         cases.setdefault((preset, split), {})[posterior] = outcomes
     findings = [_finding(preset, split, group) for (preset, split), group in cases.items()]
     return Answer(_headline(unseen), _signals_in_short(unseen), findings)
 
 
-def _headline(unseen: Sequence[Outcome]) -> str:
+def _headline(unseen: Sequence[RunEvents]) -> str:
     parts: list[str] = []
-    for split in UNSEEN_SPLITS:
+    for split in _GOALS:
         has_generalised = {
-            outcome.run.run_id: outcome.times.generalised is not None
+            outcome.run.run_id: outcome.times.generalised_step is not None
             for outcome in unseen
             if outcome.times.split == split
         }
@@ -85,11 +86,11 @@ def _headline(unseen: Sequence[Outcome]) -> str:
     return f"{listed(parts)}."
 
 
-def _signals_in_short(unseen: Sequence[Outcome]) -> str:
+def _signals_in_short(unseen: Sequence[RunEvents]) -> str:
     """Per posterior, in how many of the transitions the collapse came no later than accuracy."""
     counts: dict[str, list[bool]] = {}
     for outcome in unseen:
-        if outcome.times.generalised is not None:
+        if outcome.times.generalised_step is not None:
             lead = outcome.times.lead_of_collapse
             counts.setdefault(outcome.times.posterior, []).append(lead is not None and lead >= 0)
     if not counts:
@@ -101,7 +102,7 @@ def _signals_in_short(unseen: Sequence[Outcome]) -> str:
     return f"Uncertainty collapsed no later than accuracy arrived: {listed(shares)} transitions."
 
 
-def _finding(preset: str, split: str, of_posterior: dict[str, list[Outcome]]) -> Finding:
+def _finding(preset: str, split: str, of_posterior: dict[str, list[RunEvents]]) -> Finding:
     everyone = [outcome for group in of_posterior.values() for outcome in group]
     one_per_run = {outcome.run.run_id: outcome for outcome in everyone}
     last_step = max((o.run.num_steps for o in everyone), default=0)
@@ -114,13 +115,13 @@ def _finding(preset: str, split: str, of_posterior: dict[str, list[Outcome]]) ->
     )
 
 
-def _what_accuracy_did(split: str, outcomes: Sequence[Outcome]) -> str:
-    transitions = [o.times for o in outcomes if o.times.generalised is not None]
+def _what_accuracy_did(split: str, outcomes: Sequence[RunEvents]) -> str:
+    transitions = [o.times for o in outcomes if o.times.generalised_step is not None]
     share = f"{len(transitions):,} of {runs_text(len(outcomes))} generalised"
     if not transitions:
         best = max((o.run.accuracy.get(split, 0.0) for o in outcomes), default=0.0)
         return f"{share}; the best final accuracy is {accuracy_text(best)}."
-    step = Median.of(times.generalised for times in transitions)
+    step = Median.of(times.generalised_step for times in transitions)
     text = f"{share}, at step {step_text(step.value)}"
     delay = Median.of(times.delay for times in transitions)
     if delay.value is not None:
@@ -128,10 +129,10 @@ def _what_accuracy_did(split: str, outcomes: Sequence[Outcome]) -> str:
     return f"{text}."
 
 
-def _signal(posterior: str, outcomes: Sequence[Outcome], last_step: int) -> Signal:
+def _signal(posterior: str, outcomes: Sequence[RunEvents], last_step: int) -> Signal:
     every = [outcome.times for outcome in outcomes]
     names = ("fitted", "generalised", "peak", "collapsed")
-    step_of = {name: Median.of(getattr(times, name) for times in every) for name in names}
+    step_of = {name: Median.of(getattr(t, f"{name}_step") for t in every) for name in names}
     height = Median.of(times.peak_epistemic for times in every)
     text = f"peak {value_text(height.value)} nats at {step_text(step_of['peak'].value)}; "
     text += _what_collapse_said(outcomes, step_of["collapsed"])
@@ -146,7 +147,7 @@ def _signal(posterior: str, outcomes: Sequence[Outcome], last_step: int) -> Sign
     return Signal(posterior, text, band, marks)
 
 
-def _what_collapse_said(outcomes: Sequence[Outcome], collapsed: Median) -> str:
+def _what_collapse_said(outcomes: Sequence[RunEvents], collapsed: Median) -> str:
     if collapsed.value is None:
         return "no collapse"
     lead = Median.of(outcome.times.lead_of_collapse for outcome in outcomes).value
@@ -156,5 +157,7 @@ def _what_collapse_said(outcomes: Sequence[Outcome], collapsed: Median) -> str:
     if lead is not None:
         distance = f"{step_text(abs(lead))} {'before' if lead > 0 else 'after'} accuracy"
         text += f", {distance}" if lead else ", together with accuracy"
-    early = sum(o.times.collapsed is not None and o.times.generalised is None for o in outcomes)
-    return text + f"; also in {early} that did not generalise" * bool(early)
+    early = sum(
+        o.times.collapsed_step is not None and o.times.generalised_step is None for o in outcomes
+    )
+    return f"{text}; also in {early} that did not generalise" if early else text

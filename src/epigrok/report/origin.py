@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from epigrok.experiments.builtin_sweeps import SWEEPS
-from epigrok.experiments.run_files import CONFIG, RunDirectory
-from epigrok.experiments.status import RunStatus
-from epigrok.experiments.store import SweepStore
-from epigrok.experiments.sweep import Sweep, recorded_sweeps, sweep_to_json
-from epigrok.report.outcomes import ordered
+from epigrok.records.directory import CONFIG, RunDirectory
+from epigrok.records.status import RunStatus
+from epigrok.report.run_events import ordered
 from epigrok.report.tables import Column, Table
-from epigrok.report.wording import NONE, runs_text
+from epigrok.sweeps.description import Sweep, recorded_sweeps, sweep_to_json
+from epigrok.sweeps.shipped import SWEEPS
+from epigrok.tables.store import SweepStore
+from epigrok.wording import NONE, runs_text
 
 _VARIES = "varies"
 
@@ -121,7 +121,9 @@ def _is_shipped(sweep: Sweep) -> bool:
 
 def _commit(record: dict[str, Any]) -> str | None:
     commit = record.get("commit")
-    return commit and commit + " with uncommitted changes" * record["has_uncommitted_changes"]
+    if not commit:
+        return None
+    return f"{commit} with uncommitted changes" if record.get("has_uncommitted_changes") else commit
 
 
 def _packages(process: dict[str, Any]) -> str | None:

@@ -9,14 +9,12 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from epigrok.experiments.run_files import run_directories
-from epigrok.experiments.status import counts, read_statuses, varying_fields
-from epigrok.experiments.store import SweepStore, open_sweep
-from epigrok.experiments.sweep import recorded_sweeps
-from epigrok.experiments.wording import printable
-from epigrok.figures.catalogue import DrawnFigure, draw_all
+from epigrok.figures.catalogue import draw_all
+from epigrok.figures.drawn_figure import DrawnFigure
 from epigrok.figures.output import csv_text, write_drawn
 from epigrok.files import make_writable_directory, write_file
+from epigrok.records.directory import run_directories
+from epigrok.records.status import counts, read_statuses
 from epigrok.report.answer import QUESTION, RULES, answer
 from epigrok.report.origin import (
     common_table,
@@ -25,9 +23,12 @@ from epigrok.report.origin import (
     reproduction,
     varying_table,
 )
-from epigrok.report.outcomes import ordered, outcomes, setting_fields
+from epigrok.report.run_events import ordered, run_events, setting_fields
 from epigrok.report.tables import grokking_columns, grokking_table, run_columns, run_table
-from epigrok.report.wording import listed
+from epigrok.sweeps.description import recorded_sweeps
+from epigrok.tables.groups import varying_fields
+from epigrok.tables.store import SweepStore, open_sweep
+from epigrok.wording import listed, printable
 
 PAGE = "index.html"
 _FIGURES = "figures"
@@ -76,7 +77,7 @@ def _content(store: SweepStore, out: Path) -> dict[str, Any]:
     told_apart = varying_fields([status.config for status in statuses])
     fields = setting_fields(statuses)
     statuses = ordered(statuses, [*fields, *told_apart])
-    found = outcomes(store, statuses)
+    found = run_events(store, statuses)
     tables = {"runs": run_columns(statuses), "grokking-times": grokking_columns(found, fields)}
     for name, table in tables.items():
         # A label may hold half a character, which no file can.

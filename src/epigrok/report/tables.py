@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from epigrok.experiments.status import RunStatus, most_unseen, varying_fields
+from epigrok.config.splits import of_hardest
 from epigrok.figures.drawn_figure import columns
-from epigrok.figures.settings import field_label
-from epigrok.report.outcomes import Median, Outcome, field_text, grouped
-from epigrok.report.wording import accuracy_text, share_text, step_text, value_text
+from epigrok.records.status import RunStatus
+from epigrok.report.run_events import Median, RunEvents, field_text, grouped
+from epigrok.tables.groups import field_label, varying_fields
+from epigrok.wording import accuracy_text, share_text, step_text, value_text
 
 _STEPS = {
-    "fitted": "fitted",
-    "generalised": "generalised",
-    "peak": "EU peak",
-    "collapsed": "EU collapse",
+    "fitted_step": "fitted",
+    "generalised_step": "generalised",
+    "peak_step": "EU peak",
+    "collapsed_step": "EU collapse",
     "lead_of_peak": "lead of peak",
     "lead_of_collapse": "lead of collapse",
 }
@@ -39,7 +40,7 @@ class Table:
     rows: list[list[str]]
 
 
-def grokking_table(found: Sequence[Outcome], fields: Sequence[str]) -> Table:
+def grokking_table(found: Sequence[RunEvents], fields: Sequence[str]) -> Table:
     """Steps of every setting, split and posterior; medians over its runs."""
     heads = [Column(field_label(name)) for name in (*fields, "split", "posterior")]
     heads += [Column(title, "number") for title in ("runs", *_STEPS.values(), *_VALUES.values())]
@@ -56,8 +57,10 @@ def grokking_table(found: Sequence[Outcome], fields: Sequence[str]) -> Table:
 
 def _median_text(step: Median, total: int) -> str:
     """With the number of runs it stands for, where these are not all."""
-    is_partial = 0 < step.num_runs < total
-    return step_text(step.value) + f" ({share_text(step.num_runs, total)})" * is_partial
+    text = step_text(step.value)
+    if 0 < step.num_runs < total:
+        text += f" ({share_text(step.num_runs, total)})"
+    return text
 
 
 def run_table(statuses: Sequence[RunStatus]) -> Table:
@@ -69,7 +72,8 @@ def run_table(statuses: Sequence[RunStatus]) -> Table:
     heads += [Column("state"), Column("step", "number")]
     heads += [Column(f"accuracy {name}", "number") for name in splits] + [Column("EU", "number")]
     has_reasons = any(status.reason for status in statuses)
-    heads += [Column("why it failed", "prose")] * has_reasons
+    if has_reasons:
+        heads.append(Column("what is wrong", "prose"))
     rows = [
         [
             status.run_id,
@@ -77,8 +81,8 @@ def run_table(statuses: Sequence[RunStatus]) -> Table:
             status.state,
             f"{step_text(status.step)} / {step_text(status.num_steps)}",
             *(accuracy_text(status.accuracy.get(name)) for name in splits),
-            value_text(most_unseen(status.epistemic)),
-            *[status.reason] * has_reasons,
+            value_text(of_hardest(status.epistemic)),
+            *([status.reason] if has_reasons else []),
         ]
         for status in statuses
     ]
@@ -98,7 +102,7 @@ def run_columns(statuses: Sequence[RunStatus]) -> dict[str, list[Any]]:
                 "step": status.step,
                 "num_steps": status.num_steps,
                 **{f"accuracy_final_{name}": status.accuracy.get(name) for name in splits},
-                "epistemic_final": most_unseen(status.epistemic),
+                "epistemic_final": of_hardest(status.epistemic),
                 "reason": status.reason,
             }
             for status in statuses
@@ -106,7 +110,7 @@ def run_columns(statuses: Sequence[RunStatus]) -> dict[str, list[Any]]:
     )
 
 
-def grokking_columns(found: Sequence[Outcome], fields: Sequence[str]) -> dict[str, list[Any]]:
+def grokking_columns(found: Sequence[RunEvents], fields: Sequence[str]) -> dict[str, list[Any]]:
     """The times of every single run, for a CSV file."""
     return columns(
         [

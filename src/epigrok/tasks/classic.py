@@ -9,12 +9,13 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from epigrok.config import ClassicTask
+from epigrok.config import ClassicTask, Split
 from epigrok.random_streams import choose_distinct, random_bits, stream_key
+from epigrok.tasks.family import World, register_task
 from epigrok.tasks.sequences import Batch, rows_of_examples
 
 
-def sample_classic_world(config: ClassicTask, task_seed: int) -> dict[str, Tensor]:
+def sample_classic_world(config: ClassicTask, task_seed: int) -> World:
     """Training and held-out cells as rows (a, b, c)."""
     p = config.modulus
     divisors = torch.arange(1 if config.operation == "divide" else 0, p)
@@ -31,20 +32,18 @@ def sample_classic_world(config: ClassicTask, task_seed: int) -> dict[str, Tenso
     }
 
 
+@register_task(ClassicTask)
 @dataclass(frozen=True)
 class ClassicFamily:
     """Batches and evaluation rows over one table."""
 
     config: ClassicTask
-    world: dict[str, Tensor]
+    world: World
     batch_size: int
     task_seed: int
     run_seed: int
 
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """Seen and unseen cells."""
-        return self.config.splits
+    sample_world = staticmethod(sample_classic_world)
 
     def training_batch(self, step: int | Tensor) -> Batch:
         """Distinct training cells, drawn anew at every step."""
@@ -53,10 +52,10 @@ class ClassicFamily:
         chosen_1B = choose_distinct(key, len(cells_N3), (1, self.batch_size), step, cells_N3.device)
         return _rows(cells_N3[chosen_1B[0]])
 
-    def evaluation_batch(self, split: str, num_rows: int, num_examples: int) -> Batch:
+    def evaluation_batch(self, split: Split, num_sequences: int, num_examples: int) -> Batch:
         """All cells of the split: a table is small enough to be scored whole."""
-        del num_rows, num_examples
-        return _rows(self.world[split])
+        del num_sequences, num_examples
+        return _rows(self.world[split.name])
 
 
 def _rows(cells_B3: Int[Tensor, "B 3"]) -> Batch:

@@ -9,12 +9,13 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from epigrok.config import OneParameterTask
+from epigrok.config import OneParameterTask, Split
 from epigrok.random_streams import choose_distinct, integers, random_bits, stream_key
+from epigrok.tasks.family import Hypotheses, World, register_task
 from epigrok.tasks.sequences import Batch, rows_of_examples
 
 
-def sample_one_parameter_world(config: OneParameterTask, task_seed: int) -> dict[str, Tensor]:
+def sample_one_parameter_world(config: OneParameterTask, task_seed: int) -> World:
     """Tasks seen and unseen, each task's training and held-out inputs, and the answer table."""
     p, num_inputs = config.modulus, config.num_inputs
     # The identity a = 1 is always a training task: it alone answers with the input itself, and a
@@ -38,20 +39,18 @@ def sample_one_parameter_world(config: OneParameterTask, task_seed: int) -> dict
     }
 
 
+@register_task(OneParameterTask)
 @dataclass(frozen=True)
 class OneParameterFamily:
     """Batches and evaluation rows over one sampled world."""
 
     config: OneParameterTask
-    world: dict[str, Tensor]
+    world: World
     batch_size: int
     task_seed: int
     run_seed: int
 
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """Seen cells, held-out cells of seen tasks, unseen tasks."""
-        return self.config.splits
+    sample_world = staticmethod(sample_one_parameter_world)
 
     def training_batch(self, step: int | Tensor) -> Batch:
         """A random task per row, with inputs of its own from that task's training cells."""
@@ -65,27 +64,40 @@ class OneParameterFamily:
         inputs_BT = inputs_AN[index_B[:, None], chosen_BT]
         return self._rows(self.world["train_tasks"][index_B], inputs_BT)
 
-    def evaluation_batch(self, split: str, num_rows: int, num_examples: int) -> Batch:
-        """Every task equally often; a row of `id_val` asks only its last, held-out cell."""
-        is_ood = split == "ood_val"
-        tasks_A = self.world["ood_tasks" if is_ood else "train_tasks"]
-        inputs_AN = self.world["ood_inputs" if is_ood else "train_inputs"]
-        rows_per_task = -(-num_rows // len(tasks_A))
-        index_B = torch.arange(len(tasks_A), device=tasks_A.device).repeat(rows_per_task)
+    def evaluation_batch(self, split: Split, num_sequences: int, num_examples: int) -> Batch:
+        """Every task equally often.
+
+        Held-out cells of training tasks are only asked, as the last answer; their context comes
+        from training cells.
+        """
+        tasks_A = self.world["train_tasks" if split.tasks_seen else "ood_tasks"]
+        inputs_AN = self.world["train_inputs" if split.tasks_seen else "ood_inputs"]
+        asks_held_out = split.tasks_seen and not split.inputs_seen
+        per_task = -(-num_sequences // len(tasks_A))
+        index_B = torch.arange(len(tasks_A), device=tasks_A.device).repeat(per_task)
         shape = (len(index_B), self.config.num_examples)
-        key = stream_key(self.task_seed, f"evaluation:{split}")
+        key = stream_key(self.task_seed, f"evaluation:{split.name}")
         chosen_BT = choose_distinct(key, inputs_AN.shape[1], shape, device=tasks_A.device)
         inputs_BT = inputs_AN[index_B[:, None], chosen_BT]
-        if split == "id_val":
+        if asks_held_out:
             held_out_AN = self.world["val_inputs"]
             key = stream_key(self.task_seed, "evaluation:query")
             query_B = integers(key, held_out_AN.shape[1], (len(index_B),), device=tasks_A.device)
             inputs_BT[:, -1] = held_out_AN[index_B, query_B]
         # The last examples of the full row: whatever the length, a row asks the same query.
         batch = self._rows(tasks_A[index_B], inputs_BT[:, shape[1] - num_examples :])
-        if split == "id_val":
+        if asks_held_out:
             batch.is_scored_BT[:, :-1] = False
         return batch
+
+    def hypotheses(self) -> Hypotheses:
+        """Multiplication by every non-zero residue, or the random tables in its place."""
+        return Hypotheses.of(self.world["answers"][1:], self.world["train_tasks"] - 1)
+
+    def observed(self, batch: Batch) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
+        """The input of each example, and the answer shown for it."""
+        examples_BT2 = batch.tokens_BL.unflatten(1, (-1, 2))
+        return examples_BT2[..., 0], examples_BT2[..., 1]
 
     def _rows(self, tasks_B: Int[Tensor, " B"], inputs_BT: Int[Tensor, "B T"]) -> Batch:
         return rows_of_examples(inputs_BT, self.world["answers"][tasks_B[:, None], inputs_BT])

@@ -7,7 +7,6 @@ Letters: B rows, L tokens, T examples (and so answers) of a row.
 """
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int
@@ -24,29 +23,6 @@ class Batch:
     answers_BT: Int[Tensor, "B T"]
     is_scored_BT: Bool[Tensor, "B T"]
     """Where this split asks a question; elsewhere the answer is context only."""
-
-
-@runtime_checkable
-class TaskFamily(Protocol):
-    """What training and evaluation need to know of a task."""
-
-    @property
-    def world(self) -> dict[str, Tensor]:
-        """The tasks, inputs and hold-outs that exist."""
-        ...
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """Names of the splits this family can be evaluated on."""
-        ...
-
-    def training_batch(self, step: int | Tensor) -> Batch:
-        """Batch `step`: a function of the run seed and `step` alone."""
-        ...
-
-    def evaluation_batch(self, split: str, num_rows: int, num_examples: int) -> Batch:
-        """The fixed rows of `split`, with `num_examples` examples each, the last being asked."""
-        ...
 
 
 def rows_of_examples(*columns_BT: Int[Tensor, "B T"]) -> Batch:

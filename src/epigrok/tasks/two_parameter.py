@@ -9,13 +9,18 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from epigrok.config import TwoParameterTask
+from epigrok.config import Split, TwoParameterTask
+from epigrok.errors import UserError
 from epigrok.random_streams import choose_distinct, integers, random_bits, stream_key
+from epigrok.tasks.family import Hypotheses, World, register_task
 from epigrok.tasks.parallelogram import parallelogram_tasks
 from epigrok.tasks.sequences import Batch, rows_of_examples
 
+MAX_ANSWERS = 1 << 31
+"""Entries of the largest table of hypotheses, 4 GiB of them."""
 
-def sample_two_parameter_world(config: TwoParameterTask, task_seed: int) -> dict[str, Tensor]:
+
+def sample_two_parameter_world(config: TwoParameterTask, task_seed: int) -> World:
     """Which tasks and inputs exist: (a, b) and (x, y) pairs, seen and unseen."""
     p = config.modulus
     shuffled_tasks = random_bits(stream_key(task_seed, "tasks"), (p * p,)).argsort()
@@ -39,20 +44,18 @@ def sample_two_parameter_world(config: TwoParameterTask, task_seed: int) -> dict
     }
 
 
+@register_task(TwoParameterTask)
 @dataclass(frozen=True)
 class TwoParameterFamily:
     """Batches and evaluation rows over one sampled world."""
 
     config: TwoParameterTask
-    world: dict[str, Tensor]
+    world: World
     batch_size: int
     task_seed: int
     run_seed: int
 
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """(tasks seen or not) x (inputs seen or not)."""
-        return self.config.splits
+    sample_world = staticmethod(sample_two_parameter_world)
 
     def training_batch(self, step: int | Tensor) -> Batch:
         """Every task equally often, on the same few input sequences or each row on its own."""
@@ -70,18 +73,43 @@ class TwoParameterFamily:
         inputs_BT2 = inputs_N2[chosen_QT].repeat_interleave(self.batch_size // num_sequences, dim=0)
         return self._rows(tasks_A2.repeat(rows_per_task, 1), inputs_BT2)
 
-    def evaluation_batch(self, split: str, num_rows: int, num_examples: int) -> Batch:
-        """Every task equally often, each row with inputs of its own."""
-        tasks, inputs = split.split("_")
-        tasks_A2 = self.world["train_tasks" if tasks == "id" else "ood_tasks"]
-        inputs_N2 = self.world[f"{inputs}_inputs"]
-        rows_per_task = -(-num_rows // len(tasks_A2))
-        shape = (rows_per_task * len(tasks_A2), self.config.num_examples)
-        key = stream_key(self.task_seed, f"evaluation:{split}")
+    def evaluation_batch(self, split: Split, num_sequences: int, num_examples: int) -> Batch:
+        """Every task equally often, each sequence with inputs of its own."""
+        tasks_A2 = self.world["train_tasks" if split.tasks_seen else "ood_tasks"]
+        inputs_N2 = self.world["train_inputs" if split.inputs_seen else "val_inputs"]
+        per_task = -(-num_sequences // len(tasks_A2))
+        shape = (per_task * len(tasks_A2), self.config.num_examples)
+        key = stream_key(self.task_seed, f"evaluation:{split.name}")
         chosen_BT = choose_distinct(key, len(inputs_N2), shape, device=inputs_N2.device)
         # The last examples of the full row: whatever the length, a row asks the same query.
         inputs_BT2 = inputs_N2[chosen_BT[:, shape[1] - num_examples :]]
-        return self._rows(tasks_A2.repeat(rows_per_task, 1), inputs_BT2)
+        return self._rows(tasks_A2.repeat(per_task, 1), inputs_BT2)
+
+    def hypotheses(self) -> Hypotheses:
+        """All pairs (a, b), each with its answer to all pairs (x, y)."""
+        p = self.config.modulus
+        if p**4 > MAX_ANSWERS:
+            raise UserError(
+                f"the exact predictors would need a table of {p**2} tasks x {p**2} inputs for "
+                f"p = {p}; set evaluation.oracle_noise to 0 to go without them"
+            )
+        trained_A2 = self.world["train_tasks"]
+        residues = torch.arange(p, device=trained_A2.device)
+        grids = torch.meshgrid(residues, residues, indexing="ij")
+        first, second = (grid.flatten() for grid in grids)
+        # Two bytes an entry, and the eight that arithmetic takes for p tasks at a time only.
+        answers_AN = torch.cat(
+            [((a * first + residues[:, None] * second) % p).short() for a in range(p)]
+        )
+        everything = Hypotheses.of(answers_AN, trained_A2[:, 0] * p + trained_A2[:, 1])
+        exists_A = (first > 0) & (second > 0) | self.config.allows_zero
+        return Hypotheses(everything.answers_AN[exists_A], everything.is_trained_A[exists_A])
+
+    def observed(self, batch: Batch) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
+        """The place of each input (x, y) among all pairs, and the answer shown for it."""
+        examples_BT3 = batch.tokens_BL.unflatten(1, (-1, 3))
+        inputs_BT = examples_BT3[..., 0] * self.config.modulus + examples_BT3[..., 1]
+        return inputs_BT, examples_BT3[..., 2]
 
     def _rows(self, tasks_B2: Int[Tensor, "B 2"], inputs_BT2: Int[Tensor, "B T 2"]) -> Batch:
         answers_BT = (inputs_BT2 * tasks_B2[:, None]).sum(dim=-1) % self.config.modulus

@@ -24,7 +24,7 @@ from epigrok.training.loop import TrainState
 
 WEIGHTS, RESUME, DIGESTS = "model.safetensors", "resume.pt", "digests.json"
 DEVIATIONS = "deviations.safetensors"
-"""Standard deviations of IVON's posterior around the weights."""
+"""Standard deviations of the posterior that the optimiser carries, around the weights."""
 NUM_RESUMABLE = 2
 LADDER_START = 0.01
 """Share of the run at which the ladder's second rung stands; the first is step 0."""
@@ -50,7 +50,7 @@ def write_checkpoint(root: Path, state: TrainState, ladder: list[int]) -> None:
 
     def fill(directory: Path) -> None:
         save_file(_contiguous(state.model.state_dict()), directory / WEIGHTS)
-        posterior = state.ivon_posterior()
+        posterior = state.carried_posterior()
         if posterior is not None:
             save_file(_contiguous(posterior.deviation), directory / DEVIATIONS)
         resume = {
@@ -116,8 +116,8 @@ def load_weights(root: Path, step: int) -> dict[str, Tensor]:
     return _tensors(checkpoint_path(root, step) / WEIGHTS)
 
 
-def load_ivon_posterior(root: Path, step: int, model: nn.Module) -> DiagonalGaussian | None:
-    """IVON's posterior at `step` around the weights of `model`; None for other optimisers."""
+def load_carried_posterior(root: Path, step: int, model: nn.Module) -> DiagonalGaussian | None:
+    """The posterior that the optimiser carried at `step`, around the weights of `model`."""
     path = checkpoint_path(root, step) / DEVIATIONS
     if not path.exists():
         return None

@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.nn import functional
 from torch.optim import Optimizer
 
-from epigrok.config import IVONConfig, RunConfig
+from epigrok.config import RunConfig
 from epigrok.model import Network, build_model
-from epigrok.posteriors import IVON, DiagonalGaussian
+from epigrok.posteriors import DiagonalGaussian, VariationalOptimiser
 from epigrok.tasks import Batch, TaskFamily
 from epigrok.training.captured import CapturedWork, StepWork
 from epigrok.training.optimiser import build_optimisers, set_learning_rates
@@ -28,10 +28,23 @@ class TrainState:
     optimisers: list[Optimizer]
     step: int
 
-    def ivon_posterior(self) -> DiagonalGaussian | None:
-        """The posterior that training carries along; None for optimisers without one."""
+    @property
+    def variational(self) -> VariationalOptimiser | None:
+        """The optimiser that carries a posterior along; None where none does."""
         first = self.optimisers[0]
-        return first.posterior(self.model) if isinstance(first, IVON) else None
+        return first if isinstance(first, VariationalOptimiser) else None
+
+    def carried_posterior(self) -> DiagonalGaussian | None:
+        """The posterior that training carries along; None for optimisers without one."""
+        return None if self.variational is None else self.variational.posterior(self.model)
+
+    def optimiser_facts(self) -> dict[str, float]:
+        """What the optimiser tells of itself, beside loss and gradient norm."""
+        return {} if self.variational is None else self.variational.spread()
+
+    def weights_to_differentiate(self) -> AbstractContextManager[None]:
+        """Where gradients are taken: at a weight sample, or at the weights themselves."""
+        return nullcontext() if self.variational is None else self.variational.sampled_weights()
 
 
 @dataclass(frozen=True)
@@ -101,10 +114,10 @@ def _gradient_work(
 
     def gradients(step: int | Tensor) -> tuple[Tensor, Tensor]:
         batch = family.training_batch(step)
-        for _ in range(_num_weight_samples(config)):
+        for _ in range(config.optim.num_train_samples):
             for optimiser in state.optimisers:
                 optimiser.zero_grad()
-            with _weights_to_differentiate(state.optimisers):
+            with state.weights_to_differentiate():
                 loss = fused_loss_of(batch)
                 loss.backward()
                 gradient_norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), clip_norm)
@@ -119,13 +132,3 @@ def mean_loss(logits_BTC: Float[Tensor, "B T C"], batch: Batch) -> Float[Tensor,
     return functional.cross_entropy(
         logits_BTC.flatten(end_dim=1).to(wide), batch.answers_BT.flatten()
     )
-
-
-def _weights_to_differentiate(optimisers: list[Optimizer]) -> AbstractContextManager[None]:
-    """IVON takes gradients at a weight sample, the others at the weights themselves."""
-    first = optimisers[0]
-    return first.sampled_weights() if isinstance(first, IVON) else nullcontext()
-
-
-def _num_weight_samples(config: RunConfig) -> int:
-    return config.optim.num_train_samples if isinstance(config.optim, IVONConfig) else 1

@@ -7,11 +7,12 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from epigrok.config import AdamWConfig, IVONConfig, MuonConfig, RunConfig, TaskConfig
+from epigrok.model import Network
 from epigrok.posteriors import IVON
 from epigrok.training.stacked_muon import StackedMuon
 
 
-def build_optimisers(model: nn.Module, config: RunConfig) -> list[Optimizer]:
+def build_optimisers(model: Network, config: RunConfig) -> list[Optimizer]:
     """One optimiser, or two where matrices and the rest are treated differently."""
     optim = config.optim
     if isinstance(optim, MuonConfig):
@@ -31,11 +32,6 @@ def set_learning_rates(optimisers: list[Optimizer], scale: float) -> None:
                 group["lr"] = scale * group["peak_lr"]
 
 
-def effective_sample_size(config: IVONConfig, task: TaskConfig) -> float:
-    """IVON's λ: a fixed number, or the size of the training set."""
-    return float(task.num_training_points) if config.ess == "auto" else float(config.ess)
-
-
 def _adamw(named: list[tuple[str, nn.Parameter]], config: AdamWConfig) -> Optimizer:
     return torch.optim.AdamW(
         _decay_groups(named, config.lr, config.weight_decay),
@@ -46,16 +42,11 @@ def _adamw(named: list[tuple[str, nn.Parameter]], config: AdamWConfig) -> Optimi
     )
 
 
-def _muon(model: nn.Module, config: MuonConfig) -> list[Optimizer]:
+def _muon(model: Network, config: MuonConfig) -> list[Optimizer]:
     named = list(model.named_parameters())
-    # Orthogonalised updates suit maps between hidden spaces, not look-up tables and heads.
-    in_blocks = [
-        (name, parameter)
-        for name, parameter in named
-        if parameter.ndim == 2 and name.startswith(("blocks.", "layers."))
-    ]
-    moved = {name for name, _ in in_blocks}
-    rest = [(name, parameter) for name, parameter in named if name not in moved]
+    hidden = set(model.hidden_matrices())
+    in_blocks = [(name, parameter) for name, parameter in named if name in hidden]
+    rest = [(name, parameter) for name, parameter in named if name not in hidden]
     is_on_gpu = named[0][1].device.type == "cuda"
     muon = (StackedMuon if is_on_gpu else torch.optim.Muon)(
         [{"params": [parameter for _, parameter in in_blocks], "peak_lr": config.lr}],
@@ -76,7 +67,7 @@ def _ivon(model: nn.Module, config: IVONConfig, task: TaskConfig, run_seed: int)
     return IVON(
         _decay_groups(list(model.named_parameters()), config.lr, config.weight_decay),
         lr=config.lr,
-        ess=effective_sample_size(config, task),
+        ess=config.effective_sample_size(task.num_training_points),
         hess_init=config.hess_init,
         betas=config.betas,
         clip_radius=config.clip_radius,

@@ -53,11 +53,11 @@ class BayesOracle:
             inputs_BT: Column of each example's input in the table.
             shown_BT: The answer that the context shows for it, right or wrong.
         """
-        num_rows, num_examples = inputs_BT.shape
+        num_sequences, num_examples = inputs_BT.shape
         size = max(1, ELEMENTS_PER_CHUNK // (num_examples * len(self.answers_AN)))
         parts = [
             self._predict(inputs_BT[start : start + size], shown_BT[start : start + size])
-            for start in range(0, num_rows, size)
+            for start in range(0, num_sequences, size)
         ]
         return torch.cat(parts).log()
 

@@ -1,0 +1,17 @@
+"""What a column of a table is: its name, its type, its unit and what it means."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+ColumnType = Literal["integer", "number", "text", "flag"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table."""
+
+    name: str
+    type: ColumnType
+    meaning: str
+    unit: str = ""
+    """Empty for shares, counts and names."""

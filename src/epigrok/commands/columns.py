@@ -1,0 +1,119 @@
+"""`epigrok columns`: every table of a run and what its columns mean, as Markdown."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from epigrok.columns import Column
+from epigrok.commands.arguments import parse
+from epigrok.config.splits import SPLITS
+from epigrok.errors import UserError
+from epigrok.evaluation.schema import METRICS, NUM_SAMPLES, NUM_SEQUENCES, TABLES, Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnsArguments:
+    """Explain the tables of a run: what a row is, and what each column means."""
+
+    table: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[TABLE]")] = ""
+    """Only this one."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the page, or one table of it."""
+    name = parse(ColumnsArguments, "columns", arguments).table
+    if not name:
+        print(columns_page())
+        return 0
+    if name not in TABLES:
+        raise UserError(f"no table named {name!r}; there are: {', '.join(TABLES)}")
+    print("\n".join(_table(TABLES[name])))
+    return 0
+
+
+def columns_page() -> str:
+    """The whole page."""
+    # Here and not above: to explain one table needs no torch.
+    from epigrok.posteriors import posterior_kinds
+
+    facts: dict[Column, list[str]] = {}
+    for name, kind in posterior_kinds().items():
+        for fact in kind.facts:
+            facts.setdefault(fact, []).append(f"`{name}`")
+    lines = [
+        "# Tables and columns",
+        "",
+        "`epigrok columns` prints this page. Every table has a column `run_id` besides, when it is",
+        "asked with SQL. Names with a dot, which only `runs` has, need double quotes.",
+        "",
+        "## Metrics",
+        "",
+        "A metric exists over all answers of a sequence, and with the suffix `_final` for its last",
+        "answer alone. Tables with a context length or noise are about the one answer asked there,",
+        "and have no suffix.",
+        "",
+        *_rows(METRICS),
+        "",
+        "## Facts of posteriors",
+        "",
+        "Rows of some posteriors have more columns, in `metrics`, `final` and `evaluation`.",
+        "",
+        "| column | type | unit | meaning | posteriors |",
+        "|---|---|---|---|---|",
+        *(f"{_row(fact)} {', '.join(names)} |" for fact, names in facts.items()),
+        "",
+        "## Splits",
+        "",
+        "| split | tasks seen | inputs seen | what it is |",
+        "|---|---|---|---|",
+        *(
+            f"| `{split.name}` | {_word(split.tasks_seen)} | {_word(split.inputs_seen)} | "
+            f"{split.meaning} |"
+            for split in SPLITS
+        ),
+        "",
+        "## Tables",
+    ]
+    for table in TABLES.values():
+        lines += ["", *_table(table)]
+    lines += [
+        "",
+        "### `runs`",
+        "",
+        "One row per run: `run_id`, `state`, and its configuration under dotted names.",
+        "",
+        "### `latest`, `latest_positions`",
+        "",
+        "The final evaluation of a run, or while it goes on the end of its curve; the second by",
+        "context length.",
+    ]
+    return "\n".join(lines)
+
+
+def _table(table: Table) -> list[str]:
+    names = ", ".join(f"`{column.name}`" for column in table.key)
+    kept = f"`{table.file}`" if table.file else "`positions-0.parquet`"
+    others = [column for column in table.values if column not in _SCORES]
+    lines = [f"### `{table.name}`", "", f"{table.meaning[0].upper()}{table.meaning[1:]}."]
+    lines += [f"One row per {names}. Kept in {kept}.", ""]
+    text = _rows((*table.key, *others))
+    if len(others) < len(table.values):
+        text.append("| … | | | the metrics above |")
+    return lines + text
+
+
+_SCORES = set(TABLES["final"].values) - {NUM_SAMPLES, NUM_SEQUENCES}
+
+
+def _rows(columns: Iterable[Column]) -> list[str]:
+    return ["| column | type | unit | meaning |", "|---|---|---|---|", *map(_row, columns)]
+
+
+def _row(column: Column) -> str:
+    return f"| `{column.name}` | {column.type} | {column.unit} | {column.meaning} |"
+
+
+def _word(is_true: bool) -> str:
+    return "yes" if is_true else "no"

@@ -1,0 +1,91 @@
+"""`run.json`: what a reader must know of a run to read its tables, without torch or plugins."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from epigrok.columns import Column
+from epigrok.config import Split
+from epigrok.errors import UserError
+
+FORMAT = 1
+"""Of run directories; a directory with another number is refused."""
+DESCRIPTION = "run.json"
+
+
+@dataclass(frozen=True)
+class TrackedPosterior:
+    """A posterior of the run, as its tables have it."""
+
+    name: str
+    role: str
+    """`point`, `inferred` from the data, or a `control` that knows nothing of them."""
+    facts: tuple[Column, ...]
+    """Columns that its rows have beside the metrics."""
+
+
+@dataclass(frozen=True)
+class NeededPlugin:
+    """A file outside the package without which the run cannot be trained or evaluated."""
+
+    file: str
+    digest: str
+    provides: tuple[str, ...]
+    """What the run uses of it: `task MyTask`, `posterior mine`."""
+
+
+@dataclass(frozen=True)
+class RunDescription:
+    """What a run's tables hold."""
+
+    num_classes: int
+    num_examples: int
+    """Examples of a sequence; 1 where there is no context."""
+    splits: tuple[Split, ...]
+    posteriors: tuple[TrackedPosterior, ...]
+    plugins: tuple[NeededPlugin, ...]
+
+    def missing_plugins(self) -> str:
+        """What to say where the run needs something that is not there; empty without plugins."""
+        if not self.plugins:
+            return ""
+        names = " and ".join(f"{p.file} ({', '.join(p.provides)})" for p in self.plugins)
+        return f"needs the plugin {names}: pass --plugin FILE, or import it first"
+
+    def to_json(self) -> dict[str, Any]:
+        """As `run.json` has it."""
+        return {"format": FORMAT, **asdict(self)}
+
+
+def description_from_json(values: Any, path: Path) -> RunDescription:
+    """What `to_json` wrote; anything else is refused in a sentence."""
+    number = values.get("format") if isinstance(values, dict) else None
+    if number != FORMAT:
+        raise UserError(
+            f"{path} has format {number!r}, and this version of epigrok reads format {FORMAT}; "
+            "train the run again, or open it with the version that wrote it"
+        )
+    try:
+        return RunDescription(
+            num_classes=_whole(values["num_classes"]),
+            num_examples=_whole(values["num_examples"]),
+            splits=tuple(Split(**split) for split in values["splits"]),
+            posteriors=tuple(
+                TrackedPosterior(
+                    str(p["name"]), str(p["role"]), tuple(Column(**c) for c in p["facts"])
+                )
+                for p in values["posteriors"]
+            ),
+            plugins=tuple(
+                NeededPlugin(str(p["file"]), str(p["digest"]), tuple(map(str, p["provides"])))
+                for p in values["plugins"]
+            ),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is no whole number")
+    return value

@@ -1,0 +1,144 @@
+"""The files of a run directory: all that is known of a run, and all that later stages read.
+
+run.json               format, splits, posteriors: what a reader must know to read the tables
+config.json            the complete RunConfig
+provenance.json        commit, versions, devices, plugins
+world.safetensors      tasks, inputs and hold-outs
+NAME.jsonl             a table, one JSON object a line: `evaluation/schema.py` describes each
+positions/             metrics by context length, one file per evaluation, until the run is done:
+positions-0.parquet    … then one table
+checkpoints/step-N/    weights, and for the newest two what resuming needs
+status.json            where the run stands
+lease.json             who works on it now
+log.txt                what a worker of a sweep printed
+DONE                   written last
+
+Nothing here imports torch: looking at results must be instant.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from epigrok.config import RunConfig, from_json
+from epigrok.errors import UserError
+from epigrok.evaluation.schema import TABLES
+from epigrok.files import read_json_lines, write_file, write_json
+from epigrok.records.description import DESCRIPTION, RunDescription, description_from_json
+
+CONFIG = "config.json"
+SWEEP = "sweep.json"
+"""Beside the runs of a sweep: what they are runs of."""
+PARQUET = "positions-0.parquet"
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """Paths and files of one run."""
+
+    path: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where checkpoints live."""
+        return self.path / "checkpoints"
+
+    @property
+    def log(self) -> Path:
+        """What workers printed."""
+        return self.path / "log.txt"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the run took its last step and wrote everything down."""
+        return (self.path / "DONE").exists()
+
+    def table(self, name: str) -> Path:
+        """The JSON-lines file of table `name`."""
+        return self.path / TABLES[name].file
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """The rows of a table, as they are written; `tables` reads those of many runs."""
+        return read_json_lines(self.table(table))
+
+    def description(self) -> RunDescription:
+        """What its tables hold; a directory of another format is refused."""
+        path = self.path / DESCRIPTION
+        if not path.exists() and (self.path / CONFIG).exists():
+            raise UserError(
+                f"{self.path} was written by an older version of epigrok: it has no {DESCRIPTION}; "
+                "train the run again, or open it with the version that wrote it"
+            )
+        return description_from_json(self._json(DESCRIPTION), path)
+
+    def config_json(self) -> dict[str, Any]:
+        """The configuration as it is written."""
+        values = self._json(CONFIG)
+        if not isinstance(values, dict):
+            raise UserError(f"{self.path / CONFIG} is not the configuration of a run")
+        return values
+
+    def config(self) -> RunConfig:
+        """The configuration the run was started with."""
+        description, values = self.description(), self.config_json()
+        try:
+            return from_json(values)
+        except UserError as error:
+            raise UserError(f"{self.path} {description.missing_plugins() or error}") from error
+
+    def world(self) -> dict[str, Any]:
+        """The tasks and hold-outs the run was started with, as tensors."""
+        # Here and not above: only who goes on with a run needs tensors.
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        path = self.path / "world.safetensors"
+        try:
+            return load_file(path)
+        except (SafetensorError, OSError) as error:
+            raise UserError(f"cannot read {path}: {error}") from error
+
+    def status(self) -> dict[str, Any]:
+        """Where the run stands, as last written."""
+        return _object_or_nothing(self.path / "status.json")
+
+    def provenance(self) -> dict[str, Any]:
+        """Commit, versions and every process that worked on the run."""
+        return _object_or_nothing(self.path / "provenance.json")
+
+    def _json(self, name: str) -> Any:
+        path = self.path / name
+        try:
+            return json.loads(path.read_text())
+        except (FileNotFoundError, NotADirectoryError):
+            raise UserError(f"{self.path} is not a run directory: it has no {name}") from None
+        except OSError as error:
+            raise UserError(f"cannot read {path}: {error.strerror}") from error
+        except ValueError as error:
+            raise UserError(f"{path} is not valid JSON: {error}") from error
+
+    def write_status(self, **values: Any) -> None:
+        """Say where the run stands."""
+        write_json(self.path / "status.json", values)
+
+    def mark_done(self) -> None:
+        """Declare the run finished."""
+        write_file(self.path / "DONE", "")
+
+
+def run_directories(path: Path) -> list[RunDirectory]:
+    """The runs of a sweep's directory in order of names, or the one run that `path` is."""
+    if (path / CONFIG).exists():
+        return [RunDirectory(path)]
+    if not path.is_dir():
+        raise UserError(f"there is no directory {path}")
+    return [RunDirectory(found.parent) for found in sorted(path.glob(f"*/{CONFIG}"))]
+
+
+def _object_or_nothing(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return {}
+    return values if isinstance(values, dict) else {}

@@ -1,0 +1,105 @@
+"""Where the runs of a directory stand, from their files alone; any engine, no torch, instant."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from epigrok.config import flatten
+from epigrok.errors import UserError
+from epigrok.evaluation.schema import ACCURACY, EU
+from epigrok.records.directory import RunDirectory, run_directories
+from epigrok.records.lease import read_holder
+
+STATES = ("running", "failed", "unreadable", "lost", "stopped", "queued", "done")
+"""In the order a person wants to see them. `lost`: said to be running, but nobody holds it."""
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """Where one run stands."""
+
+    run_id: str
+    path: Path
+    state: str
+    config: dict[str, Any]
+    """Dotted names."""
+    step: int
+    num_steps: int
+    accuracy: dict[str, float]
+    """Of the last answer, per split."""
+    epistemic: dict[str, float]
+    """Of the first posterior that is sampled, per split; empty if none is."""
+    steps_per_second: float | None
+    """Of a run that is going on."""
+    age_seconds: float | None
+    """Since the status was written."""
+    reason: str
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until a run that is going on will be done, at its present speed."""
+        if not self.steps_per_second:
+            return None
+        return (self.num_steps - self.step) / self.steps_per_second
+
+
+def read_statuses(directory: Path) -> list[RunStatus]:
+    """All runs of a sweep's directory, or of one run directory."""
+    runs = run_directories(directory)
+    if not runs:
+        raise UserError(f"there are no runs in {directory}")
+    now = time.time()
+    return [read_status(run, now) for run in runs]
+
+
+def read_status(run: RunDirectory, now: float) -> RunStatus:
+    """One run at the time `now`."""
+    try:
+        run.description()
+        config, problem = flatten(run.config_json()), ""
+    except UserError as error:
+        config, problem = {}, str(error)
+    status = run.status()
+    state = "unreadable" if problem else state_of(run, status, now)
+    is_running = state == "running"
+    updated = status.get("updated")
+    return RunStatus(
+        run_id=run.path.resolve().name,
+        path=run.path,
+        state=state,
+        config=config,
+        step=config.get("num_steps", 0) if state == "done" else status.get("step", 0),
+        num_steps=config.get("num_steps", 0),
+        accuracy=_scores(status, ACCURACY),
+        epistemic=_scores(status, EU),
+        steps_per_second=status.get("steps_per_second") if is_running else None,
+        age_seconds=None if updated is None else max(0.0, now - updated),
+        reason=problem or (str(status.get("reason", "")) if state == "failed" else ""),
+    )
+
+
+def state_of(run: RunDirectory, status: dict[str, Any], now: float) -> str:
+    """One of `STATES`."""
+    if run.is_done:
+        return "done"
+    holder = read_holder(run.path)
+    if holder is not None and holder.is_alive(now):
+        return "running"
+    if not status:
+        return "lost" if holder is not None else "queued"
+    written = status.get("state")
+    return written if written in ("failed", "stopped") else "lost"
+
+
+def counts(statuses: Iterable[RunStatus]) -> dict[str, int]:
+    """Number of runs in each state that occurs."""
+    found = Counter(status.state for status in statuses)
+    return {state: found[state] for state in STATES if found[state]}
+
+
+def _scores(status: dict[str, Any], name: str) -> dict[str, float]:
+    values = status.get(name)
+    return values if isinstance(values, dict) else {}

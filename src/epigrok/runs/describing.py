@@ -1,0 +1,48 @@
+"""The description of a run: what its tables will hold, and which plugins it takes to go on."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from epigrok.config import RunConfig, to_json
+from epigrok.files import write_json
+from epigrok.model.network import model_builder
+from epigrok.posteriors import kind_of, require_posteriors
+from epigrok.records.description import DESCRIPTION, NeededPlugin, RunDescription, TrackedPosterior
+from epigrok.records.directory import CONFIG
+from epigrok.registry import plugin_of
+from epigrok.tasks.family import family_class
+
+
+def describe(config: RunConfig) -> RunDescription:
+    """Describe the run of `config`, or say what of it does not exist."""
+    require_posteriors(config)
+    task = config.task
+    names = config.evaluation.posteriors
+    used: list[tuple[str, Callable[..., Any]]] = [
+        (f"task {type(task).__name__}", family_class(task)),
+        (f"model {type(config.model).__name__}", model_builder(config.model)),
+        *((f"posterior {name}", kind_of(name).build) for name in names),
+    ]
+    provided: dict[tuple[str, str], list[str]] = {}
+    for what, entry in used:
+        plugin = plugin_of(entry)
+        if plugin is not None:
+            provided.setdefault((plugin.file, plugin.digest), []).append(what)
+    return RunDescription(
+        num_classes=task.vocabulary_size,
+        num_examples=task.num_examples,
+        splits=task.splits,
+        posteriors=tuple(
+            TrackedPosterior(name, kind_of(name).role, kind_of(name).facts) for name in names
+        ),
+        plugins=tuple(
+            NeededPlugin(file, digest, tuple(what)) for (file, digest), what in provided.items()
+        ),
+    )
+
+
+def write_identity(path: Path, config: RunConfig) -> None:
+    """Write what makes a directory that of a run; the file that others look for comes last."""
+    write_json(path / DESCRIPTION, describe(config).to_json())
+    write_json(path / CONFIG, to_json(config))

@@ -1,0 +1,118 @@
+"""What a person sees of a run: a live line on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from typing import Protocol, runtime_checkable
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from epigrok.evaluation import EvaluationRow
+from epigrok.wording import duration_text
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+@runtime_checkable
+class Reporter(Protocol):
+    """Receives what happens in a run."""
+
+    def progress(self, step: int, loss: float, steps_per_second: float) -> None:
+        """Some steps were taken."""
+        ...
+
+    def evaluated(self, step: int, rows: list[EvaluationRow]) -> None:
+        """The model was evaluated."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        ...
+
+
+class Silent:
+    """Says nothing."""
+
+    def progress(self, step: int, loss: float, steps_per_second: float) -> None:
+        """Ignore."""
+
+    def evaluated(self, step: int, rows: list[EvaluationRow]) -> None:
+        """Ignore."""
+
+    def close(self) -> None:
+        """Ignore."""
+
+
+class PlainLines:
+    """One line every few seconds, for logs and schedulers."""
+
+    def __init__(self, num_steps: int) -> None:
+        self._num_steps = num_steps
+        self._accuracies = ""
+        self._last_line = float("-inf")
+
+    def progress(self, step: int, loss: float, steps_per_second: float) -> None:
+        """Print a line unless the last one is fresh; the last step is always shown."""
+        now = time.monotonic()
+        if now - self._last_line < SECONDS_BETWEEN_LINES and step < self._num_steps:
+            return
+        self._last_line = now
+        left = (
+            duration_text((self._num_steps - step) / steps_per_second) if steps_per_second else "?"
+        )
+        print(
+            f"step {step}/{self._num_steps}  loss {loss:.4f}  {self._accuracies}"
+            f"  {steps_per_second:.1f} steps/s  {left} left",
+            flush=True,
+        )
+
+    def evaluated(self, step: int, rows: list[EvaluationRow]) -> None:
+        """Remember the accuracies for the next line."""
+        del step
+        self._accuracies = accuracies_text(rows)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class LiveLine:
+    """A progress bar with loss, accuracies, speed and time left."""
+
+    def __init__(self, num_steps: int, first_step: int) -> None:
+        self._accuracies = ""
+        self._progress = Progress(
+            TextColumn("{task.completed}/{task.total}"),
+            BarColumn(),
+            TextColumn("{task.fields[text]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._task: TaskID = self._progress.add_task("", total=num_steps, text="")
+        self._progress.update(self._task, completed=first_step)
+        self._progress.start()
+
+    def progress(self, step: int, loss: float, steps_per_second: float) -> None:
+        """Move the bar."""
+        text = f"loss {loss:.4f}  {self._accuracies}  {steps_per_second:.1f} steps/s"
+        self._progress.update(self._task, completed=step, text=text)
+
+    def evaluated(self, step: int, rows: list[EvaluationRow]) -> None:
+        """Show the new accuracies from now on."""
+        del step
+        self._accuracies = accuracies_text(rows)
+
+    def close(self) -> None:
+        """Leave the terminal as it was; doing so twice is harmless."""
+        if self._progress.live.is_started:
+            self._progress.stop()
+
+
+def reporter_for_terminal(num_steps: int, first_step: int) -> Reporter:
+    """A live line where somebody is looking, plain lines otherwise."""
+    return LiveLine(num_steps, first_step) if sys.stderr.isatty() else PlainLines(num_steps)
+
+
+def accuracies_text(rows: list[EvaluationRow]) -> str:
+    """Final-answer accuracy of every split, under the first posterior tracked."""
+    first = [row for row in rows if row.posterior == rows[0].posterior]
+    return "  ".join(f"{row.split} {row.summary['accuracy_final']:.3f}" for row in first)

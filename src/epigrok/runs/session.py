@@ -1,0 +1,236 @@
+"""One process at work on a run: it takes steps, evaluates, saves and says where it stands."""
+
+import math
+import os
+import socket
+import time
+from dataclasses import dataclass
+
+import torch
+
+from epigrok.config import RunConfig
+from epigrok.config.checks import require_non_negative
+from epigrok.evaluation import evaluation_sets, tracked_evaluation
+from epigrok.evaluation.schema import ACCURACY, EU
+from epigrok.files import append_json_lines
+from epigrok.records.directory import RunDirectory
+from epigrok.records.lease import SECONDS, Lease
+from epigrok.records.position_shards import remove_position_shards
+from epigrok.runs.device import DeviceName
+from epigrok.runs.evaluating import EvaluateOptions, Subject, evaluate_subject, keep_rows
+from epigrok.runs.interruption import StopRequest
+from epigrok.runs.progress import Reporter
+from epigrok.runs.recording import forget_rows_after, record_evaluation, status_scores
+from epigrok.tables.positions import merge_positions
+from epigrok.tasks import build_family
+from epigrok.training import StepRecord, TrainState, initial_state, training_steps
+from epigrok.training.checkpoints import (
+    keep_resumable,
+    ladder_steps,
+    restore_newest,
+    write_checkpoint,
+)
+
+SECONDS_BETWEEN_STATUS = 2.0
+
+
+class DivergedError(RuntimeError):
+    """The loss or the weights stopped being finite."""
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """How a run is executed; it is the same run on any device, up to the device's rounding."""
+
+    device: DeviceName = "auto"
+    checkpoint_seconds: float = 60.0
+    """Time between checkpoints, the most that a crash can cost."""
+    compiled: bool | None = None
+    """Compile the model, by default on a GPU: minutes once, then faster steps."""
+    stop_at_step: int | None = None
+    """Pause the run there; a later call goes on."""
+    lease_seconds: float = SECONDS
+    """Silence after which another machine may take the run over."""
+
+    def __post_init__(self) -> None:
+        require_non_negative(checkpoint_seconds=self.checkpoint_seconds)
+        require_non_negative(stop_at_step=self.stop_at_step or 0)
+
+
+class Session:
+    """One process working on a run."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        config: RunConfig,
+        options: TrainOptions,
+        reporter: Reporter,
+        device: torch.device,
+    ) -> None:
+        self._run, self._config, self._options, self._reporter = run, config, options, reporter
+        self._family = build_family(config, run.world(), device)
+        self._sets = evaluation_sets(config, self._family)
+        self._ladder = ladder_steps(config.num_steps, config.num_ladder_checkpoints)
+        self._state: TrainState = initial_state(config, device)
+        self._first_step = 0
+        compiled = device.type == "cuda" if options.compiled is None else options.compiled
+        self._steps = training_steps(self._state, self._family, config, compiled)
+        self._scores = {name: run.status().get(name, {}) for name in (ACCURACY, EU)}
+        self._started = self._last_checkpoint = self._last_status = time.monotonic()
+        self._seconds_evaluating = 0.0
+        self._last_timing = (0.0, 0.0)
+
+    def work(self, stop: StopRequest, lease: Lease) -> None:
+        """Take steps until the run is done or somebody asks to stop."""
+        self._lease = lease
+        is_restored = self._resume()
+        self._report_status("running", None)
+        if not is_restored:
+            self._evaluate(0)
+            self._checkpoint()
+        pause = self._options.stop_at_step
+        last_step = self._config.num_steps if pause is None else min(self._config.num_steps, pause)
+        while self._state.step < last_step and not stop:
+            record = next(self._steps)
+            stop.listen()
+            lease.require_held()
+            self._after_step(record)
+        if self._state.step == self._config.num_steps and self._vary_context(stop):
+            lease.require_held()
+            merge_positions(self._run.path)
+            # Whoever sees DONE finds the ladder's weights and no others.
+            keep_resumable(self._run.checkpoints, self._ladder, 1)
+            self._report_status("done", None)
+            self._run.mark_done()
+            remove_position_shards(self._run.path)
+            keep_resumable(self._run.checkpoints, self._ladder, 0)
+        else:
+            self._checkpoint()
+            self._report_status("stopped", None)
+
+    def _resume(self) -> bool:
+        """Go back to the newest checkpoint and forget what came after; False if there is none."""
+        is_restored = restore_newest(self._run.checkpoints, self._state)
+        forget_rows_after(self._run, self._state.step if is_restored else -1)
+        self._first_step = self._state.step
+        return is_restored
+
+    def _after_step(self, record: StepRecord) -> None:
+        now = time.monotonic()
+        is_last = record.step == self._config.num_steps
+        is_evaluated = is_last or record.step % self._config.evaluation.every == 0
+        is_saved = (
+            is_last
+            or record.step in self._ladder
+            or now - self._last_checkpoint >= self._options.checkpoint_seconds
+        )
+        is_reported = is_last or now - self._last_status >= SECONDS_BETWEEN_STATUS
+        # Reading the loss waits for the device, so it is read only when somebody needs it.
+        if is_evaluated or is_saved or is_reported or record.loss.device.type == "cpu":
+            self._require_finite(record)
+        if is_evaluated:
+            self._evaluate(record.step, record)
+        if is_saved:
+            self._checkpoint()
+        if is_reported or is_evaluated:
+            self._report_status("running", record)
+
+    def _vary_context(self, stop: StopRequest) -> bool:
+        """Evaluate series of contexts as configured; False if somebody asked to stop meanwhile."""
+        if not self._config.evaluation.final_series or stop:
+            return not stop
+        started = time.monotonic()
+        state, config = self._state, self._config
+        carried = state.carried_posterior()
+        subject = Subject(config, state.step, state.model, self._family, carried)
+
+        def is_stopped() -> bool:
+            self._lease.require_held()
+            return bool(stop)
+
+        for series in config.evaluation.final_series:
+            rows = evaluate_subject(subject, EvaluateOptions(), series, is_stopped=is_stopped)
+            if rows:
+                keep_rows(self._run, series, rows)
+        self._seconds_evaluating += time.monotonic() - started
+        self._record_timing(self._state.step)
+        return not stop
+
+    def _evaluate(self, step: int, record: StepRecord | None = None) -> None:
+        started = time.monotonic()
+        self._require_finite_weights()
+        carried = self._state.carried_posterior()
+        found = tracked_evaluation(self._config, self._state.model, self._sets, carried, step)
+        # It may have taken long enough for somebody else to take over.
+        self._lease.require_held()
+        self._scores = status_scores(found.metrics)
+        record_evaluation(self._run, found)
+        if record is not None:
+            row = {
+                "step": step,
+                "loss": record.loss.item(),
+                "gradient_norm": record.gradient_norm.item(),
+                "learning_rate_scale": record.learning_rate_scale,
+                **self._state.optimiser_facts(),
+            }
+            append_json_lines(self._run.table("training"), [row])
+        self._seconds_evaluating += time.monotonic() - started
+        # The last step's row comes after the series of contexts, and counts them in.
+        if step < self._config.num_steps or not self._config.evaluation.final_series:
+            self._record_timing(step)
+        self._reporter.evaluated(step, found.metrics)
+
+    def _record_timing(self, step: int) -> None:
+        elapsed = time.monotonic() - self._started
+        spent = (elapsed - self._seconds_evaluating, self._seconds_evaluating)
+        row = {
+            "step": step,
+            "seconds_training": spent[0] - self._last_timing[0],
+            "seconds_evaluating": spent[1] - self._last_timing[1],
+        }
+        self._last_timing = spent
+        append_json_lines(self._run.table("timings"), [row])
+
+    def _checkpoint(self) -> None:
+        self._require_finite_weights()
+        write_checkpoint(self._run.checkpoints, self._state, self._ladder)
+        self._last_checkpoint = time.monotonic()
+
+    def _require_finite(self, record: StepRecord) -> None:
+        for what, value in (("loss", record.loss), ("gradient norm", record.gradient_norm)):
+            if not math.isfinite(value.item()):
+                raise self._diverged(f"{what} is", record.step)
+
+    def _require_finite_weights(self) -> None:
+        if not all(bool(weights.isfinite().all()) for weights in self._state.model.parameters()):
+            raise self._diverged("weights are", self._state.step)
+
+    def _diverged(self, what: str, step: int) -> DivergedError:
+        return DivergedError(
+            f"the {what} not finite at step {step}; the last good checkpoint is kept in "
+            f"{self._run.checkpoints}. A lower learning rate or a longer warm-up usually helps."
+        )
+
+    def _report_status(self, state: str, record: StepRecord | None) -> None:
+        self._last_status = time.monotonic()
+        self._run.write_status(**self._status(state, record))
+        if record is not None:
+            self._reporter.progress(record.step, record.loss.item(), self._steps_per_second())
+
+    def _status(self, state: str, record: StepRecord | None) -> dict[str, object]:
+        return {
+            "state": state,
+            "step": self._state.step,
+            "num_steps": self._config.num_steps,
+            "loss": record.loss.item() if record is not None else None,
+            **self._scores,
+            "steps_per_second": self._steps_per_second(),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "updated": time.time(),
+        }
+
+    def _steps_per_second(self) -> float:
+        elapsed = time.monotonic() - self._started
+        return (self._state.step - self._first_step) / elapsed if elapsed > 0 else 0.0

@@ -1,0 +1,253 @@
+"""A sweep: a small description that stands for a list of runs.
+
+Every preset of `methods` is run in each of the `variants`, with every combination of the values in
+`axes` and every seed. A run's directory is named by the hash of its whole configuration, so a
+description can grow: what is done already is found again under its name. Names that people choose
+are labels, never paths.
+"""
+
+import dataclasses
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from epigrok.config import RunConfig, flatten, from_json, preset, run_id, to_json
+from epigrok.config.checks import require
+from epigrok.config.overrides import with_fields
+from epigrok.config.run import SEED_FIELDS
+from epigrok.errors import UserError
+from epigrok.files import make_writable_directory, one_at_a_time, write_json
+from epigrok.records.description import DESCRIPTION as RUN
+from epigrok.records.directory import CONFIG, SWEEP, RunDirectory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """Fields to set in the runs whose fields have certain values."""
+
+    where: Mapping[str, Any]
+    """Field -> the value it must have, or a list of such values; `preset` and `variant` count."""
+    set: Mapping[str, Any]
+
+    def holds(self, flat_config: Mapping[str, Any]) -> bool:
+        """Whether a run is meant."""
+        return all(flat_config.get(name) in self.wanted(name) for name in self.where)
+
+    def wanted(self, name: str) -> list[Any]:
+        """The values that a field may have; none where it is not asked for."""
+        values = self.where.get(name, [])
+        return values if isinstance(values, list) else [values]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """What varies and what stays; `runs_of` turns it into configurations."""
+
+    name: str
+    """A label."""
+    methods: tuple[str, ...]
+    """Presets, each run over the whole grid."""
+    variants: tuple[str, ...] = ("plain",)
+    """Names of changes that take several fields, or other fields in other presets; conditions say
+    which."""
+    axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """Dotted field -> its values."""
+    seeds: tuple[int, ...] = (0,)
+    """Each sets both seeds of a run: its tasks and its learning."""
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """Dotted field -> its value in every run."""
+    conditions: tuple[Condition, ...] = ()
+    """Further settings of some of the runs; later ones win."""
+
+    def __post_init__(self) -> None:
+        require(bool(self.methods), "a sweep needs at least one preset in 'methods'")
+        lists = {"methods": self.methods, "variants": self.variants, "seeds": self.seeds}
+        for name, values in {**lists, **self.axes}.items():
+            require(len(values) > 0, f"{name!r} has no values")
+            # Lists may be values too, and cannot be compared as a set.
+            is_twice = any(value in values[:k] for k, value in enumerate(values))
+            require(not is_twice, f"{name!r} lists a value twice")
+        for name in SEED_FIELDS:
+            require(
+                name not in self.axes and name not in self.overrides,
+                f"{name!r} is set by 'seeds'; it can be neither an axis nor an override",
+            )
+        for condition in self.conditions:
+            for variant in condition.wanted("variant"):
+                require(
+                    variant in self.variants,
+                    f"a condition asks for variant {variant!r}; there are: "
+                    + ", ".join(self.variants),
+                )
+
+
+def runs_of(sweep: Sweep) -> dict[str, RunConfig]:
+    """Run id -> configuration, in the order of the description."""
+    fields = {name for method in sweep.methods for name in flatten(to_json(preset(method)))}
+    asked = {name for condition in sweep.conditions for name in condition.where}
+    unknown = ", ".join(sorted(asked - fields - {"variant"}))
+    require(not unknown, f"sweep {sweep.name!r}: a condition asks for unknown fields: {unknown}")
+    runs: dict[str, RunConfig] = {}
+    idle, unused = list(sweep.conditions), set(sweep.variants)
+    for method, variant, values, seed in product(
+        sweep.methods, sweep.variants, product(*sweep.axes.values()), sweep.seeds
+    ):
+        point = dict(zip(sweep.axes, values))
+        base = preset(method)
+        changes = {**sweep.overrides, **point, **dict.fromkeys(SEED_FIELDS, seed)}
+        for condition in sweep.conditions:
+            if condition.holds({**flatten(to_json(base)), **changes, "variant": variant}):
+                changes |= condition.set
+                idle = [other for other in idle if other is not condition]
+        config = _config_of(sweep, base, changes, point)
+        # A variant may leave some runs as they are; those then are the same runs.
+        if run_id(config) not in runs:
+            runs[run_id(config)] = config
+            unused.discard(variant)
+    # Most likely a slip of the pen; what was meant would be run without what it says.
+    if idle:
+        asked_for = ", ".join(f"{name} = {value}" for name, value in idle[0].where.items())
+        raise UserError(f"sweep {sweep.name!r}: a condition holds for no run: {asked_for}")
+    if unused:
+        names = ", ".join(sorted(unused))
+        raise UserError(f"sweep {sweep.name!r}: no condition makes other runs of variant {names}")
+    return runs
+
+
+def _config_of(
+    sweep: Sweep, base: RunConfig, changes: Mapping[str, Any], point: Mapping[str, Any]
+) -> RunConfig:
+    try:
+        return with_fields(base, changes)
+    except UserError as error:
+        values = ", ".join(f"{name} = {value}" for name, value in point.items())
+        where = f"at {values} of preset {base.preset}" if values else f"preset {base.preset}"
+        raise UserError(f"sweep {sweep.name!r}, {where}: {error}") from error
+
+
+def read_sweep(path: Path) -> Sweep:
+    """The sweep described in a JSON file."""
+    try:
+        values = json.loads(path.read_text())
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise UserError(f"{path} is not valid JSON: {error}") from error
+    try:
+        return sweep_from_json(
+            {"name": path.stem, **values} if isinstance(values, dict) else values
+        )
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+
+
+def sweep_from_json(values: Any) -> Sweep:
+    """The sweep that `sweep_to_json` wrote, or a person; each mistake is one sentence."""
+    require(isinstance(values, dict), "a sweep is a JSON object with 'methods' and 'axes'")
+    known = {item.name for item in dataclasses.fields(Sweep)}
+    unknown = sorted(values.keys() - known)
+    require(
+        not unknown, f"unknown entries {', '.join(unknown)}; there are: {', '.join(sorted(known))}"
+    )
+    require("methods" in values, "'methods' is missing: the list of presets to run")
+    require(isinstance(values.get("name", ""), str), "'name' must be a text")
+    for name in ("methods", "variants", "seeds", "conditions"):
+        require(isinstance(values.get(name, []), list), f"{name!r} must be a list")
+    for name in ("axes", "overrides"):
+        require(isinstance(values.get(name, {}), dict), f"{name!r} must be an object")
+    for name, axis in values.get("axes", {}).items():
+        require(isinstance(axis, list), f"axis {name!r} must be a list of values")
+    seeds = values.get("seeds", [0])
+    require(all(type(seed) is int for seed in seeds), "'seeds' must be whole numbers")
+    require(all(isinstance(m, str) for m in values["methods"]), "'methods' must be preset names")
+    variants = values.get("variants", Sweep.variants)
+    require(all(isinstance(name, str) for name in variants), "'variants' must be names")
+    return Sweep(
+        name=values.get("name", "sweep"),
+        methods=tuple(values["methods"]),
+        variants=tuple(variants),
+        axes={name: tuple(axis) for name, axis in values.get("axes", {}).items()},
+        seeds=tuple(seeds),
+        overrides=values.get("overrides", {}),
+        conditions=tuple(map(_condition_from_json, values.get("conditions", []))),
+    )
+
+
+def _condition_from_json(values: Any) -> Condition:
+    require(
+        isinstance(values, dict)
+        and values.keys() == {"where", "set"}
+        and all(isinstance(part, dict) for part in values.values()),
+        "a condition is an object with the objects 'where' and 'set'",
+    )
+    return Condition(**values)
+
+
+def sweep_to_json(sweep: Sweep) -> dict[str, Any]:
+    """The complete description as plain JSON values."""
+    values: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(sweep)))
+    return values
+
+
+def prepare(directory: Path, sweep: Sweep) -> dict[str, RunDirectory]:
+    """Make the directories of all runs and note the description; what is there stays."""
+    # Here and not above: reading a description needs no torch.
+    from epigrok.runs.describing import write_identity
+
+    runs = runs_of(sweep)
+    make_writable_directory(directory)
+    if (directory / CONFIG).exists():
+        raise UserError(f"{directory} holds a single run; choose another directory")
+    _note_description(directory / SWEEP, sweep, set(runs))
+    for name, config in runs.items():
+        run = RunDirectory(directory / name)
+        if (run.path / CONFIG).exists():
+            continue
+        run.path.mkdir(exist_ok=True)
+        # Made outside the run directory, which a worker of another driver may be cleaning.
+        with tempfile.TemporaryDirectory(dir=directory, prefix=f".{name}.") as made:
+            write_identity(Path(made), config)
+            for file in (RUN, CONFIG):
+                (Path(made) / file).replace(run.path / file)
+    return {name: RunDirectory(directory / name) for name in runs}
+
+
+def recorded_sweeps(directory: Path) -> list[Sweep]:
+    """The descriptions whose runs a directory holds, oldest first."""
+    path = directory / SWEEP
+    if not path.exists():
+        return []
+    try:
+        return [sweep_from_json(values) for values in json.loads(path.read_text())["sweeps"]]
+    except (ValueError, TypeError, KeyError) as error:
+        raise UserError(f"{path} is not what `epigrok sweep` wrote there: {error}") from error
+
+
+def problem_with(run: RunDirectory) -> str | None:
+    """Why the directory cannot be worked on as the run it is named after, if so."""
+    try:
+        found = run_id(from_json(run.config_json()))
+    except UserError as error:
+        return str(error)
+    if found == run.path.name:
+        return None
+    return f"its config.json was changed: it now describes run {found}"
+
+
+def _note_description(path: Path, sweep: Sweep, runs: set[str]) -> None:
+    """Add a description; one whose runs the new one all contains is replaced by it."""
+    with one_at_a_time(path.parent):
+        others = [known for known in recorded_sweeps(path.parent) if known != sweep]
+        kept = [known for known in others if not _is_contained(known, runs)]
+        write_json(path, {"sweeps": [sweep_to_json(known) for known in [*kept, sweep]]})
+
+
+def _is_contained(sweep: Sweep, runs: set[str]) -> bool:
+    try:
+        return set(runs_of(sweep)) <= runs
+    except UserError:
+        return False  # written when there were other presets or fields

@@ -1,0 +1,201 @@
+"""The engine for one machine: a bounded pool of worker processes over slots.
+
+It also runs inside a SLURM allocation. Several pools may work on one directory: a run that somebody
+else holds is waited for, and taken over should its holder die.
+"""
+
+import subprocess
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from epigrok.exit_codes import EXIT_DONE, EXIT_HELD, EXIT_STOPPED
+from epigrok.records.directory import RunDirectory
+from epigrok.records.lease import is_held
+from epigrok.runs.interruption import StopRequest, stop_on_signal
+from epigrok.sweeps.engines.gpu_sharing import shared_gpu
+from epigrok.sweeps.engines.slots import Slot
+from epigrok.sweeps.engines.worker import WorkerOptions, reason_of_failure, start_worker
+
+_SECONDS_BETWEEN_POLLS = 0.05
+_SECONDS_BETWEEN_LOOKS_ELSEWHERE = 1.0
+
+
+@dataclass(frozen=True)
+class RunEnd:
+    """How a run stands when the engine is through with it."""
+
+    run: RunDirectory
+    state: Literal["done", "failed", "stopped", "elsewhere"]
+    """`stopped`: saved or not begun, because the engine was asked to stop; `elsewhere`: held by
+    somebody else for longer than the engine wanted to wait."""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class PoolOptions:
+    """How a pool treats its workers."""
+
+    worker: WorkerOptions = field(default_factory=WorkerOptions)
+    retries: int = 2
+    """Times a run whose worker was killed is started again; a run that failed by itself is not."""
+    patience_seconds: float | None = None
+    """Time to wait for a run that somebody else holds; for ever by default."""
+
+
+def run_pool(
+    runs: Iterable[RunDirectory],
+    slots: Sequence[Slot],
+    options: PoolOptions,
+    tell: Callable[[RunEnd], None],
+) -> list[RunEnd]:
+    """Work on `runs` until each is done or has failed, or a signal asks to stop."""
+    with _sharing(slots) as ready_slots:
+        pool = _Pool(list(runs), ready_slots, options, tell)
+        try:
+            with stop_on_signal() as stop:
+                return pool.work(stop)
+        finally:
+            pool.kill_workers()
+
+
+@contextmanager
+def _sharing(slots: Sequence[Slot]) -> Iterator[list[Slot]]:
+    """The slots, prepared to compute at the same time where several are on one GPU."""
+    gpus = [slot.environment["CUDA_VISIBLE_DEVICES"] for slot in slots if slot.device == "cuda"]
+    if len(set(gpus)) == len(gpus):
+        yield list(slots)
+        return
+    with shared_gpu() as variables:
+        yield [
+            replace(slot, environment={**slot.environment, **variables})
+            if slot.device == "cuda"
+            else slot
+            for slot in slots
+        ]
+
+
+class _Pool:
+    def __init__(
+        self,
+        runs: list[RunDirectory],
+        slots: Sequence[Slot],
+        options: PoolOptions,
+        tell: Callable[[RunEnd], None],
+    ) -> None:
+        self._options, self._tell = options, tell
+        self._waiting = deque(runs)
+        self._elsewhere: dict[RunDirectory, float] = {}
+        """Runs that others hold, and when they were first found so."""
+        self._free = list(reversed(slots))
+        self._workers: dict[RunDirectory, tuple[Slot, subprocess.Popen[bytes]]] = {}
+        self._kills: Counter[RunDirectory] = Counter()
+        self._outcomes: list[RunEnd] = []
+        self._started = time.time()
+        self._last_look = 0.0
+
+    def work(self, stop: StopRequest) -> list[RunEnd]:
+        """Keep every slot busy until nothing is left."""
+        is_stopping = False
+        while self._waiting or self._workers or self._elsewhere:
+            if stop and not is_stopping:
+                is_stopping = True
+                self._stop()
+            self._collect(is_stopping)
+            self._look_elsewhere()
+            while self._free and self._waiting:
+                self._begin(self._waiting.popleft())
+            if self._workers or self._elsewhere:
+                time.sleep(_SECONDS_BETWEEN_POLLS)
+        return self._outcomes
+
+    def kill_workers(self) -> None:
+        """End what still runs, if the engine itself has to go at once."""
+        for _, worker in self._workers.values():
+            worker.kill()
+            worker.wait()
+
+    def _begin(self, run: RunDirectory) -> None:
+        if self._is_settled(run):
+            return
+        if is_held(run.path):
+            self._elsewhere.setdefault(run, time.time())
+            return
+        slot = self._free.pop()
+        try:
+            worker = start_worker(run, self._options.worker, slot.device, slot.environment)
+        except OSError as error:
+            self._free.append(slot)
+            self._conclude(RunEnd(run, "failed", f"its worker cannot be started: {error}"))
+            return
+        self._workers[run] = slot, worker
+
+    def _is_settled(self, run: RunDirectory) -> bool:
+        """Whether somebody else has finished a run, or failed at it, since this pool began."""
+        if run.is_done:
+            self._conclude(RunEnd(run, "done"))
+            return True
+        status = run.status()
+        has_failed = status.get("state") == "failed" and not self._kills[run]
+        if has_failed and status.get("updated", 0.0) > self._started and not is_held(run.path):
+            self._conclude(RunEnd(run, "failed", str(status.get("reason", "unknown"))))
+            return True
+        return False
+
+    def _collect(self, is_stopping: bool) -> None:
+        for run, (slot, worker) in list(self._workers.items()):
+            exit_code = worker.poll()
+            if exit_code is None:
+                continue
+            del self._workers[run]
+            self._free.append(slot)
+            if exit_code == EXIT_DONE and run.is_done:
+                self._conclude(RunEnd(run, "done"))
+            elif is_stopping and (exit_code < 0 or exit_code in (EXIT_STOPPED, EXIT_HELD)):
+                self._conclude(RunEnd(run, "stopped"))
+            elif exit_code == EXIT_HELD:
+                self._elsewhere.setdefault(run, time.time())
+            elif exit_code < 0 or exit_code == EXIT_STOPPED:
+                self._try_again(run, exit_code)
+            else:
+                self._conclude(RunEnd(run, "failed", reason_of_failure(run, exit_code)))
+
+    def _try_again(self, run: RunDirectory, exit_code: int) -> None:
+        self._kills[run] += 1
+        if self._kills[run] <= self._options.retries:
+            self._waiting.append(run)
+        else:
+            reason = reason_of_failure(run, exit_code)
+            self._conclude(RunEnd(run, "failed", f"{reason}, {self._kills[run]} times"))
+
+    def _look_elsewhere(self) -> None:
+        now = time.time()
+        if now - self._last_look < _SECONDS_BETWEEN_LOOKS_ELSEWHERE:
+            return
+        self._last_look = now
+        for run, since in list(self._elsewhere.items()):
+            patience = self._options.patience_seconds
+            if self._is_settled(run):
+                del self._elsewhere[run]
+            elif not is_held(run.path):
+                del self._elsewhere[run]
+                self._waiting.append(run)
+            elif patience is not None and now - since > patience:
+                del self._elsewhere[run]
+                self._conclude(RunEnd(run, "elsewhere", "somebody else is working on it"))
+
+    def _stop(self) -> None:
+        """Ask every worker, once, to save and leave; begin nothing more."""
+        for _, worker in self._workers.values():
+            worker.terminate()
+        for run in [*self._waiting, *self._elsewhere]:
+            self._conclude(RunEnd(run, "done" if run.is_done else "stopped"))
+        self._waiting.clear()
+        self._elsewhere.clear()
+
+    def _conclude(self, end: RunEnd) -> None:
+        self._outcomes.append(end)
+        self._tell(end)

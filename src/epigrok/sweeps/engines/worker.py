@@ -1,0 +1,96 @@
+"""The worker every engine starts: one process, one run, resumed from where it stands."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated
+
+import tyro
+
+from epigrok.config.checks import require_non_negative, require_positive
+from epigrok.records.directory import RunDirectory
+from epigrok.records.lease import SECONDS
+
+SECONDS_BETWEEN_LOOKS = 1.0
+_TAIL_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """How workers execute their runs; none of it changes a number."""
+
+    checkpoint_seconds: float = 60.0
+    """Time between checkpoints, the most that a kill can cost."""
+    lease_seconds: float = SECONDS
+    """Silence after which another machine may take a run over."""
+    plugins: Annotated[tuple[str, ...], tyro.conf.Suppress] = ()
+    """Files outside the package that the runs need."""
+
+    def __post_init__(self) -> None:
+        require_non_negative(checkpoint_seconds=self.checkpoint_seconds)
+        require_positive(lease_seconds=self.lease_seconds)
+
+
+def start_worker(
+    run: RunDirectory, options: WorkerOptions, device: str, environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """Start a process that works on `run` and prints into its log.
+
+    It has a session of its own, so that Ctrl-C in a terminal reaches the engine alone, which then
+    asks once; and it saves and leaves when the process that started it is gone.
+    """
+    command = [sys.executable, "-m", "epigrok", "run", str(run.path.resolve())]
+    command += ["--device", device, "--driver-pid", str(os.getpid())]
+    command += ["--checkpoint-seconds", str(options.checkpoint_seconds)]
+    command += ["--lease-seconds", str(options.lease_seconds)]
+    for plugin in options.plugins:
+        command += ["--plugin", plugin]
+    with run.log.open("ab") as log:
+        log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')}\n".encode())
+        log.flush()
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, **environment},
+        )
+
+
+def stop_without_driver(driver_pid: int) -> None:
+    """Ask this process to save and leave once the one that started it is gone."""
+
+    def watch() -> None:
+        while os.getppid() == driver_pid:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def reason_of_failure(run: RunDirectory, exit_code: int) -> str:
+    """Why a worker ended without finishing, from its status, its end or its last words."""
+    if exit_code < 0:
+        return f"killed by {signal.Signals(-exit_code).name}"
+    status = run.status()
+    if status.get("state") == "failed" and "reason" in status:
+        return str(status["reason"])
+    return last_line(run) or f"ended with exit code {exit_code}"
+
+
+def last_line(run: RunDirectory) -> str:
+    """The end of a run's log."""
+    try:
+        with run.log.open("rb") as log:
+            log.seek(max(0, run.log.stat().st_size - _TAIL_BYTES))
+            lines = log.read().decode(errors="replace").split("\n")
+    except FileNotFoundError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

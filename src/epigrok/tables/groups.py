@@ -1,0 +1,213 @@
+"""Runs in groups: what tells them apart, and which are repetitions of one setting.
+
+A *setting* is a preset and the values of the fields that differ among its runs; runs that agree in
+them, and differ in their seeds only, are repetitions. Status, figures and report all ask here.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from epigrok.config.posterior import ORACLES, POINT, parse_posterior
+from epigrok.config.run import SEED_FIELDS
+from epigrok.config.splits import in_order
+from epigrok.config.task import TASKS_PER_BASE_TASK
+from epigrok.errors import UserError
+from epigrok.evaluation.schema import ACCURACY
+from epigrok.records.description import TrackedPosterior
+from epigrok.tables.store import SweepStore
+from epigrok.wording import runs_text
+
+Config = Mapping[str, Any]
+"""A configuration under dotted names, or a row of `runs`."""
+_OWN_COLUMNS = ("run_id", "state")
+_FIELD_LABELS = {
+    "task.num_base_tasks": "training tasks T",
+    "task.num_train_tasks": "training tasks T",
+    "task.train_fraction": "training fraction",
+    "optim.lr": "learning rate",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Runs that are repetitions of each other."""
+
+    preset: str
+    fields: Mapping[str, Any]
+    """What tells it from other settings of its preset."""
+    splits: tuple[str, ...]
+    """From training to hardest."""
+    posteriors: tuple[str, ...]
+    """Those with epistemic uncertainty: the inferred one first, then the control for it."""
+    num_examples: int
+    """Longest context, the query included; 1 where there is none."""
+    num_runs: int
+    num_unfinished: int
+    accuracy: float
+    """On the hardest split, at the last evaluation: median over runs."""
+    store: SweepStore
+    """The tables of its runs alone."""
+
+    @property
+    def name(self) -> str:
+        """Preset and fields, on one line."""
+        return ", ".join([self.preset, *self.values])
+
+    @property
+    def values(self) -> list[str]:
+        """Each field with its value."""
+        return [f"{field_label(n)} = {value_label(n, v)}" for n, v in self.fields.items()]
+
+    @property
+    def runs(self) -> str:
+        """How many runs there are, and how many of them go on or have stopped."""
+        number = runs_text(self.num_runs)
+        return f"{number}, {self.num_unfinished} unfinished" if self.num_unfinished else number
+
+    @property
+    def hardest_split(self) -> str:
+        """Unseen tasks where there are any, else unseen inputs."""
+        return self.splits[-1]
+
+    def keys(self) -> dict[str, Any]:
+        """Columns that name the setting in a table."""
+        return {"preset": self.preset, **self.fields}
+
+
+def varying_fields(configs: Sequence[Config]) -> list[str]:
+    """Every field that varies, the preset first; what a preset implies is left out.
+
+    Both seeds count as one where they agree.
+    """
+    names = dict.fromkeys(n for config in configs for n in config if n not in _OWN_COLUMNS)
+    if all(config.get("task_seed") == config.get("run_seed") for config in configs):
+        names.pop("task_seed", None)
+    by_preset = defaultdict(list)
+    for config in configs:
+        by_preset[repr(config.get("preset"))].append(config)
+    names.pop("preset", None)
+    varying = [n for n in names if any(_num_values(group, [n]) > 1 for group in by_preset.values())]
+    return ["preset", *varying] if len(by_preset) > 1 else varying
+
+
+def distinguishing_fields(configs: Sequence[Config], with_seeds: bool = False) -> list[str]:
+    """The fewest of the varying fields that tell these runs apart; none that others imply."""
+    chosen: list[str] = []
+    for name in varying_fields(configs):
+        is_left_out = name in SEED_FIELDS and not with_seeds
+        if not is_left_out and _num_values(configs, [*chosen, name]) > _num_values(configs, chosen):
+            chosen.append(name)
+    return chosen
+
+
+def _num_values(configs: Sequence[Config], names: Sequence[str]) -> int:
+    """How many groups of runs some fields make."""
+    return len({tuple(repr(config.get(name)) for name in names) for config in configs})
+
+
+def field_label(name: str) -> str:
+    """A field of the configuration in words."""
+    return _FIELD_LABELS.get(name, name.rpartition(".")[2].replace("_", " "))
+
+
+def value_label(name: str, value: Any) -> str:
+    """The value of a field under its label: training tasks are counted, not their bases."""
+    if name == "task.num_base_tasks" and isinstance(value, int):
+        value *= TASKS_PER_BASE_TASK
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def by_size(value: Any) -> tuple[bool, float, str]:
+    """A key to sort values of a field with: numbers by size, then everything else by name."""
+    is_number = isinstance(value, int | float)
+    return not is_number, value if is_number else 0.0, str(value)
+
+
+def configs_by_preset(store: SweepStore) -> dict[str, list[dict[str, Any]]]:
+    """Name, state and configuration, under dotted names, of the readable runs of each preset."""
+    relation = store.sql("select * from runs where state <> 'unreadable' order by run_id")
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in relation.fetchall():
+        config = dict(zip(relation.columns, row))
+        found[str(config.get("preset"))].append(config)
+    return dict(sorted(found.items()))
+
+
+def shown_posteriors(tracked: Iterable[TrackedPosterior]) -> tuple[str, ...]:
+    """The first inferred posterior that a run tracks, and the strongest control for it."""
+    tracked = list(tracked)
+    inferred = [posterior.name for posterior in tracked if posterior.role == "inferred"]
+    # What the optimiser inferred while training comes before what is fitted afterwards.
+    inferred.sort(key=lambda name: parse_posterior(name).kind != "ivon")
+    controls = [posterior.name for posterior in tracked if posterior.role == "control"]
+    controls.sort(key=lambda name: -(parse_posterior(name).number or 0.0))
+    return (*inferred[:1], *controls[:1])
+
+
+def settings(store: SweepStore) -> list[Setting]:
+    """Every setting whose runs have been evaluated, in order of presets and values."""
+    scores = _accuracy_by_run(store)
+    found = []
+    for (preset, fields), configs in _groups(store).items():
+        run_ids = [config["run_id"] for config in configs if config["run_id"] in scores]
+        if not run_ids:
+            continue
+        splits = tuple(in_order(split for run_id in run_ids for split in scores[run_id]))
+        hardest = [scores[run_id][splits[-1]] for run_id in run_ids if splits[-1] in scores[run_id]]
+        description = store.runs[run_ids[0]].description()
+        found.append(
+            Setting(
+                preset=preset,
+                fields=dict(fields),
+                splits=splits,
+                posteriors=shown_posteriors(description.posteriors),
+                num_examples=description.num_examples,
+                num_runs=len(run_ids),
+                num_unfinished=sum(
+                    config["state"] != "done" for config in configs if config["run_id"] in run_ids
+                ),
+                accuracy=median(hardest),
+                store=store.of_runs(run_ids),
+            )
+        )
+    return found
+
+
+def require_evaluated(store: SweepStore) -> list[Setting]:
+    """Every setting, of which there must be one."""
+    found = settings(store)
+    if not found:
+        raise UserError(f"no run in {store.path} has been evaluated yet")
+    return found
+
+
+def num_settings(store: SweepStore) -> int:
+    """How many settings there are, evaluated or not."""
+    return len(_groups(store))
+
+
+def _accuracy_by_run(store: SweepStore) -> dict[str, dict[str, float]]:
+    """Run -> split -> accuracy of the point, or else of the best posterior, at the end."""
+    scores: dict[str, dict[str, float]] = defaultdict(dict)
+    query = f"select run_id, split, posterior, {ACCURACY} from latest where {ACCURACY} is not null"
+    rows = [row for row in store.sql(query).fetchall() if row[2] not in ORACLES]
+    has_point = {(run_id, split) for run_id, split, posterior, _ in rows if posterior == POINT}
+    for run_id, split, posterior, value in rows:
+        if posterior == POINT or (run_id, split) not in has_point:
+            scores[run_id][split] = max(value, scores[run_id].get(split, 0.0))
+    return scores
+
+
+def _groups(store: SweepStore) -> dict[tuple[str, tuple[tuple[str, Any], ...]], list[Any]]:
+    """Runs by preset and by the fields that tell settings of the preset apart."""
+    groups: dict[Any, list[Any]] = defaultdict(list)
+    for preset, configs in configs_by_preset(store).items():
+        names = distinguishing_fields(configs, with_seeds=store.seeds_apart)
+        for config in configs:
+            values = [tuple(v) if isinstance(v := config[n], list) else v for n in names]
+            groups[preset, tuple(zip(names, values))].append(config)
+    order = sorted(groups, key=lambda key: (key[0], [by_size(value) for _, value in key[1]]))
+    return {key: groups[key] for key in order}

@@ -1,0 +1,25 @@
+"""The per-length metrics of a finished run, merged into one Parquet table."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from epigrok.files import write_by
+from epigrok.records.directory import PARQUET
+from epigrok.records.position_shards import position_columns, position_shards
+from epigrok.tables.sql_text import quoted_text
+
+
+def merge_positions(run_path: Path) -> None:
+    """Write one Parquet table of all evaluations; on a machine without DuckDB, leave the files."""
+    if not position_shards(run_path) or find_spec("duckdb") is None:
+        return
+    import duckdb
+
+    def fill(unfinished: Path) -> None:
+        with duckdb.connect() as connection:
+            connection.register("positions", position_columns(run_path))
+            connection.execute(
+                f"copy positions to {quoted_text(unfinished)} (format parquet, compression zstd)"
+            )
+
+    write_by(run_path / PARQUET, fill)

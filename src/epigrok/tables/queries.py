@@ -1,0 +1,82 @@
+"""The queries behind the tables of a sweep, as text."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import index
+from typing import Any
+
+from epigrok.columns import ColumnType
+from epigrok.errors import UserError
+from epigrok.evaluation.schema import CONTEXT_LENGTH, POSTERIOR, SPLIT, STEP, TABLES
+from epigrok.tables.sql_text import quoted_name, quoted_paths, quoted_text
+
+LOWER, UPPER = 0.025, 0.975
+"""Quantiles of the band: 95 % of the seeds lie within."""
+SQL_TYPES: dict[ColumnType, str] = {
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "text": "VARCHAR",
+    "flag": "BOOLEAN",
+}
+LATEST = {"latest": ("final", "metrics"), "latest_positions": ("final_positions", "positions")}
+"""View -> the final evaluation, and the curve whose end stands in for it while a run goes on."""
+
+
+def json_lines_query(paths: Iterable[object], types: Mapping[str, str]) -> str:
+    """Read columns of certain types from JSON lines; a line that is no JSON has none of them."""
+    columns = ", ".join(f"{quoted_text(name)}: {quoted_text(t)}" for name, t in types.items())
+    return f"""from read_json({quoted_paths(paths)}, format = 'newline_delimited',
+        columns = {{{columns}}}, ignore_errors = true, filename = true,
+        hive_partitioning = false)"""
+
+
+def newest_step_of_run(source: str) -> str:
+    """The rows of each run's last step."""
+    return f"select * from ({source}) qualify step = max(step) over (partition by run_id)"
+
+
+def newest_step_of_posterior(source: str) -> str:
+    """The rows of the last step at which each posterior of each run was evaluated."""
+    return f"""select * from ({source})
+        qualify step = max(step) over (partition by run_id, posterior)"""
+
+
+def axes_of(table: str) -> list[str]:
+    """What identifies a row of a run besides step, split and posterior."""
+    if table in LATEST:
+        return [CONTEXT_LENGTH.name] if table == "latest_positions" else []
+    common = (STEP, SPLIT, POSTERIOR)
+    return [column.name for column in TABLES[table].key if column not in common]
+
+
+def band_query(
+    source: str, metric: str, keys: Sequence[str], by: Sequence[str], filters: Sequence[str]
+) -> str:
+    """Median and band of a metric in each group of runs; `keys` are columns of `source`."""
+    value = f"{quoted_name(metric)}::double"
+    where = " and ".join([*filters, f"{value} is not null", f"not isnan({value})"])
+    own = ", ".join(map(quoted_name, dict.fromkeys(["run_id", *keys])))
+    names = ", ".join(map(quoted_name, by))
+    return f"""
+        select {names}{", " if by else ""}
+            band[2] as median, band[1] as lower, band[3] as upper, count
+        from (select {names}{", " if by else ""}
+                  quantile_cont(value, [{LOWER}, 0.5, {UPPER}]) as band, count(*) as count
+              from (select {own}, {value} as value from ({source}) where {where})
+              join runs using (run_id)
+              {f"group by {names}" if by else ""} having count(*) > 0)
+        {f"order by {names}" if by else ""}"""
+
+
+def whole_number(name: str, value: Any) -> int:
+    """`value` as a plain integer, NumPy's included; anything else is refused."""
+    try:
+        return index(value)
+    except TypeError:
+        raise UserError(f"{name} must be a whole number, got {value!r}") from None
+
+
+def require_columns(names: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse a name that is no column, and say which there are."""
+    for name in names:
+        if name not in known:
+            raise UserError(f"no column {name!r}; there are: {', '.join(sorted(set(known)))}")

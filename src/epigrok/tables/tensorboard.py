@@ -1,0 +1,51 @@
+"""The curves of runs as TensorBoard event files, for those who like to look at them there."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from epigrok.errors import UserError
+from epigrok.evaluation.schema import TABLES
+from epigrok.files import make_writable_directory
+from epigrok.tables.sql_text import quoted_name
+from epigrok.tables.store import SweepStore
+
+
+def write_event_files(store: SweepStore, log_directory: Path) -> int:
+    """Write one folder of events per run and return the number of runs.
+
+    Curves are called `metric/split/posterior` and `training/column`.
+    """
+    try:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+    except ImportError as error:
+        raise UserError(
+            "TensorBoard is not installed; `pip install 'epigrok[tensorboard]'` adds it"
+        ) from error
+    make_writable_directory(log_directory)
+    for run_id in store.runs:
+        target = log_directory / run_id
+        # Events of an earlier conversion would be drawn a second time.
+        for old in target.glob("events.out.tfevents.*"):
+            old.unlink()
+        writer = EventFileWriter(str(target))
+        for name, value, step in curves(store.of_runs([run_id])):
+            summary = Summary(value=[Summary.Value(tag=name, simple_value=value)])
+            writer.add_event(Event(wall_time=time.time(), step=step, summary=summary))
+        writer.close()
+    return len(store.runs)
+
+
+def curves(store: SweepStore) -> Iterator[tuple[str, float, int]]:
+    """Name, value and step of every point of one run."""
+    for table, keys in (("metrics", ("split", "posterior")), ("training", ())):
+        names = [column.name for column in TABLES[table].values if column.type == "number"]
+        chosen = ", ".join(map(quoted_name, ("step", *keys, *names)))
+        for row in store.sql(f"select {chosen} from {table} order by step").fetchall():
+            step, of_keys, values = row[0], row[1 : 1 + len(keys)], row[1 + len(keys) :]
+            for name, value in zip(names, values):
+                if value is not None:
+                    parts = (name, *of_keys) if keys else (table, name)
+                    yield "/".join(parts), value, step

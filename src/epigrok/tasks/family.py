@@ -1,0 +1,118 @@
+"""What training and evaluation ask of a task, and which family answers for which settings.
+
+A task is its settings, a frozen dataclass, and a family, which turns them into sequences:
+
+    @dataclass(frozen=True, kw_only=True)
+    class MyTask(TaskConfig): …
+
+    @register_task(MyTask)
+    class MyFamily: …
+
+Letters: A tasks, N inputs, B sequences, T examples of a sequence.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from epigrok.config import RunConfig, Split, TaskConfig
+from epigrok.registry import Registry
+from epigrok.tasks.sequences import Batch
+
+World = dict[str, Tensor]
+"""The tasks, inputs and hold-outs that exist: saved with a run, never derived twice."""
+
+
+@runtime_checkable
+class TaskFamily(Protocol):
+    """Sequences of a task. Built as `Family(settings, world, batch_size, task_seed, run_seed)`."""
+
+    @property
+    def config(self) -> Any:
+        """The settings."""
+        ...
+
+    @property
+    def world(self) -> World:
+        """What exists."""
+        ...
+
+    @staticmethod
+    def sample_world(config: Any, task_seed: int) -> World:
+        """Draw what exists: a function of the settings and the task seed alone."""
+        ...
+
+    def training_batch(self, step: int | Tensor) -> Batch:
+        """Batch `step`: a function of the run seed and `step` alone."""
+        ...
+
+    def evaluation_batch(self, split: Split, num_sequences: int, num_examples: int) -> Batch:
+        """The fixed sequences of `split`, each of `num_examples` examples, the last being asked."""
+        ...
+
+
+@dataclass(frozen=True)
+class Hypotheses:
+    """Every task there could be, as a table of answers: what an ideal observer considers."""
+
+    answers_AN: Int[Tensor, "A N"]
+    is_trained_A: Bool[Tensor, " A"]
+    """Which of them training showed."""
+
+    @classmethod
+    def of(cls, answers_AN: Int[Tensor, "A N"], trained: Int[Tensor, " _"]) -> "Hypotheses":
+        """The hypotheses of a table, of which those in the places `trained` were trained on."""
+        is_trained_A = torch.zeros(len(answers_AN), dtype=torch.bool, device=answers_AN.device)
+        is_trained_A[trained] = True
+        return cls(answers_AN, is_trained_A)
+
+
+@runtime_checkable
+class InContextFamily(TaskFamily, Protocol):
+    """A family whose hidden task can be inferred exactly: it has exact Bayesian predictors."""
+
+    def hypotheses(self) -> Hypotheses:
+        """Every task there could be."""
+        ...
+
+    def observed(self, batch: Batch) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
+        """Column of each example's input in the table of answers, and the answer shown for it."""
+        ...
+
+
+_FAMILIES: Registry[type[Any]] = Registry("task", home="epigrok.tasks")
+_Family = TypeVar("_Family", bound=type[Any])
+
+
+def register_task(settings: type[TaskConfig]) -> Callable[[_Family], _Family]:
+    """Let the decorated family answer for tasks with these settings."""
+
+    def register(family: _Family) -> _Family:
+        _FAMILIES.add(settings.__name__, family)
+        return family
+
+    return register
+
+
+def family_class(task: TaskConfig) -> type[Any]:
+    """The class that answers for a task."""
+    return _FAMILIES.find(type(task).__name__)
+
+
+def sample_world(task: TaskConfig, task_seed: int) -> World:
+    """The tasks, inputs and hold-outs of `task_seed`."""
+    world: World = family_class(task).sample_world(task, task_seed)
+    return world
+
+
+def build_family(config: RunConfig, world: World, device: torch.device | str = "cpu") -> TaskFamily:
+    """The family of `config.task` over `world`, generating its sequences on `device`."""
+    world = {name: tensor.to(device) for name, tensor in world.items()}
+    family: TaskFamily = family_class(config.task)(
+        config.task, world, config.batch_size, config.task_seed, config.run_seed
+    )
+    return family

@@ -1,0 +1,63 @@
+"""`epigrok run`: a worker on one prepared directory, and its exit codes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tiny_run import EVALUATION, tiny
+
+from epigrok.cli import main
+from epigrok.config import AdamWConfig, RunConfig
+from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_HELD, EXIT_USER_ERROR
+from epigrok.records.directory import RunDirectory
+from epigrok.records.lease import hold_lease
+from epigrok.runs.describing import write_identity
+
+POINT = replace(EVALUATION, posteriors=("point",))
+
+
+def work_on(path: Path, config: RunConfig | None = None) -> int:
+    if config is not None:
+        write_identity(path, config)
+    return main(["run", str(path), "--device", "cpu"])
+
+
+def test_a_prepared_run_is_trained_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert work_on(tmp_path, tiny(POINT, num_steps=5)) == EXIT_DONE
+    assert RunDirectory(tmp_path).is_done
+    assert "step 5/5" in capsys.readouterr().out
+    assert work_on(tmp_path) == EXIT_DONE
+    assert "is finished; nothing to do" in capsys.readouterr().out
+
+
+def test_a_run_that_somebody_holds_is_left_alone(tmp_path: Path) -> None:
+    write_identity(tmp_path, tiny())
+    with hold_lease(tmp_path):
+        assert work_on(tmp_path) == EXIT_HELD
+    assert not (tmp_path / "world.safetensors").exists()
+
+
+def test_a_failure_is_written_down(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert work_on(tmp_path, tiny(POINT, optim=AdamWConfig(lr=1e38))) == EXIT_FAILED
+    status = RunDirectory(tmp_path).status()
+    assert status["state"] == "failed"
+    assert "not finite at step" in status["reason"]
+    assert "not finite at step" in capsys.readouterr().out
+
+
+def test_a_run_of_an_older_version_fails_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_identity(tmp_path, tiny())
+    (tmp_path / "run.json").unlink()
+    assert work_on(tmp_path) == EXIT_FAILED
+    assert "was written by an older version" in RunDirectory(tmp_path).status()["reason"]
+    assert "Traceback" not in capsys.readouterr().out
+
+
+def test_a_directory_that_is_no_run_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert work_on(tmp_path) == EXIT_USER_ERROR
+    assert "is not a run directory" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

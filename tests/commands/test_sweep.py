@@ -1,0 +1,101 @@
+"""`epigrok sweep`: what it would do, and what it refuses. The engines have tests of their own."""
+
+import json
+from pathlib import Path
+
+import pytest
+from written_runs import write_table
+
+from epigrok.cli import main
+from epigrok.sweeps.description import Sweep, prepare, sweep_to_json
+from epigrok.sweeps.shipped import find_sweep
+
+
+def test_a_dry_run_lists_axes_states_and_cost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.json"
+    axes, where = {"task.train_fraction": [0.3, 0.5]}, {"task.train_fraction": 0.5}
+    long = [{"where": where, "set": {"num_steps": 200_000}}]
+    overrides = {"num_steps": 100_000}
+    content = {"methods": ["classic"], "axes": axes, "conditions": long, "overrides": overrides}
+    file.write_text(json.dumps(content))
+    assert main(["sweep", str(file), "--dry-run", "--steps-per-second", "20"]) == 0
+    text = capsys.readouterr().out
+    assert "sweep mine: 2 runs" in text
+    assert "task.train_fraction  0.3, 0.5" in text
+    assert "num_steps = 200000 where task.train_fraction = 0.5" in text
+    assert "steps left: 300,000" in text
+    # 300,000 steps at 20 a second.
+    assert "device-hours: 4.2" in text
+    file.unlink()
+    assert main(["sweep", "smoke", "--out", str(tmp_path), "--dry-run"]) == 0
+    assert "unknown for 8 runs" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_speeds_come_from_runs_of_the_same_shape(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = list(prepare(tmp_path, find_sweep("smoke")).values())
+    rows = [{"step": step, "seconds_training": 9.0, "seconds_evaluating": 1.0} for step in (0, 60)]
+    write_table(runs[0], "timings", rows)
+    runs[0].mark_done()
+    assert main(["sweep", "smoke", "--out", str(tmp_path), "--dry-run"]) == 0
+    text = capsys.readouterr().out
+    assert "done 1; queued 7" in text
+    # The other seed has the same shape: 60 steps at 3 per second; six other runs are unknown.
+    assert "unknown for 6 runs" in text
+    assert "device-hours: 0.0 for the rest" in text
+
+
+def test_a_sweep_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "papre", "--dry-run"]) == 2
+    assert "no sweep named 'papre' and no such file" in capsys.readouterr().err
+
+
+def test_a_place_that_cannot_be_written_to_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "smoke", "--out", "/proc/sweep"]) == 2
+    assert "cannot write to /proc/sweep" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["smoke"], "missing --out DIR, the directory of the sweep"),
+        (["smoke", "--out", "x", "--slots", "gpu"], "'gpu' is no slot"),
+        (["broken.json", "--out", "x"], "broken.json is not valid JSON"),
+        (["unknown.json", "--out", "x"], "no preset named 'icl-huge'"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_nothing_is_made(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken.json").write_text("{")
+    Path("unknown.json").write_text('{"methods": ["icl-huge"]}')
+    assert main(["sweep", *arguments]) == 2
+    text = capsys.readouterr().err
+    assert message in text
+    assert text.count("\n") == 1
+    assert not Path("x").exists()
+
+
+def test_a_directory_that_holds_another_run_is_a_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = Sweep(name="s", methods=("classic",), seeds=(0, 1))
+    first, second = prepare(tmp_path / "out", sweep).values()
+    (first.path / "config.json").write_bytes((second.path / "config.json").read_bytes())
+    second.mark_done()
+    file = tmp_path / "sweep.json"
+    file.write_text(json.dumps(sweep_to_json(sweep)))
+    assert main(["sweep", str(file), "--out", str(tmp_path / "out"), "--slots", "cpu"]) == 1
+    captured = capsys.readouterr()
+    assert "sweep s: 2 runs, 1 done" in captured.out
+    assert f"{first.path.name}  its config.json was changed: it now describes" in captured.err
+    assert second.path.name in captured.err

@@ -1,0 +1,60 @@
+"""`epigrok train`: what it prints, and how to go on."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from epigrok.cli import main
+from epigrok.config import preset, presets
+from epigrok.runs.progress import LiveLine
+
+FEW = ["--evaluation.num-samples", "2", "--evaluation.num-final-samples", "2"]
+FEW += ["--evaluation.num-sampled-sequences", "32"]
+"""Samples and sequences, so that evaluating takes no time."""
+
+
+def test_a_changed_recipe_is_told_so_in_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    small = ["--num-steps", "3", "--schedule.warmup-steps", "2", "--batch-size", "64", *FEW]
+    assert main(["train", "classic", "--out", str(tmp_path / "run"), *small]) == 0
+    text = capsys.readouterr().out
+    assert text.count("note:") == 1
+    assert "batch size 64 instead of 512, warm-up 2 instead of 10" in text
+    scores = [line.split("accuracy")[0].split() for line in text.splitlines() if "  nll " in line]
+    tracked = preset("classic").evaluation.posteriors
+    assert sorted(scores) == sorted([s, p] for s in ("id_train", "id_val") for p in tracked)
+    assert main(["train", "classic", "--out", str(tmp_path / "run"), *small]) == 0
+    assert "is finished; nothing to do" in capsys.readouterr().out
+
+
+def test_help_needs_no_preset(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_request:
+        main(["train", "--help"])
+    assert exit_request.value.code == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in presets())
+
+
+@pytest.mark.parametrize("flag", [["--stop-at-step", "2"], ["--stop-at-step=2"]])
+def test_a_pause_is_not_part_of_how_to_go_on(
+    flag: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    shape = ["--num-steps", "4", "--schedule.warmup-steps", "1", *FEW]
+    shape += ["--out", str(tmp_path / "run")]
+    for _ in range(2):
+        assert main(["train", "classic", *flag, *shape]) == 130
+        (line,) = [text for text in capsys.readouterr().out.splitlines() if "to resume" in text]
+        assert line.endswith(f"run: {shlex.join(['epigrok', 'train', 'classic', *shape])}")
+    assert main(["train", "classic", *shape]) == 0
+
+
+def test_a_run_that_cannot_begin_leaves_the_terminal_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line, is_closed = LiveLine(10, 0), []
+    monkeypatch.setattr(line, "close", lambda: is_closed.append(True) or LiveLine.close(line))
+    monkeypatch.setattr("epigrok.commands.train.reporter_for_terminal", lambda *_: line)
+    assert main(["train", "classic", "--out", "/proc/run", "--num-steps", "10"]) == 2
+    assert is_closed

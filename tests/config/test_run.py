@@ -1,0 +1,44 @@
+"""What a whole run refuses."""
+
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from epigrok.config import EvaluationConfig, OneParameterTask, RunConfig, preset
+from epigrok.config.overrides import with_fields
+from epigrok.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: replace(preset("icl-paper"), batch_size=1000), "1000"),
+        (lambda: replace(preset("classic"), batch_size=5000), "5000"),
+        (lambda: replace(preset("icl-paper"), num_steps=10), "warm-up of 1000 steps .* 10"),
+        (lambda: replace(preset("classic"), task=OneParameterTask()), "MLP"),
+        (lambda: replace(preset("classic"), run_seed=2**63), "64-bit integer"),
+        (lambda: replace(preset("classic"), task_seed=-(2**63) - 1), "64-bit integer"),
+        (lambda: replace(preset("classic"), num_ladder_checkpoints=1), "at least 2, got 1"),
+        (
+            lambda: with_fields(preset("classic"), {"evaluation.final_series": ["context-noise"]}),
+            "no context to vary",
+        ),
+        (lambda: EvaluationConfig(posteriors=()), "at least one posterior"),
+        (lambda: EvaluationConfig(posteriors=("point", "point")), "listed twice in point, point"),
+        (lambda: EvaluationConfig(num_samples=65), "num_final_samples 64"),
+        (lambda: EvaluationConfig(num_sequences=0), "num_sequences must be positive, got 0"),
+        (lambda: EvaluationConfig(oracle_noise=1.0), "oracle_noise must lie in .*1.0"),
+    ],
+)
+def test_mistakes_are_refused_with_the_offending_value(
+    make: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        make()
+
+
+def test_configs_cannot_be_assigned_to() -> None:
+    config: RunConfig = preset("classic")
+    with pytest.raises(FrozenInstanceError):
+        config.run_seed = 1  # type: ignore[misc]

@@ -1,0 +1,47 @@
+"""Maps show medians over seeds, and what is missing."""
+
+import numpy as np
+import pytest
+from drawn_grid import panel_titled, rows
+
+from epigrok.figures.catalogue import draw_figure
+from epigrok.tables import SweepStore
+
+
+def test_maps_show_medians_and_leave_missing_cells_empty(store: SweepStore) -> None:
+    drawn = draw_figure("accuracy-heatmaps", store)
+    ivon = panel_titled(drawn, "ood_val, ivon", 0)
+    expected = 0.96 * np.array([[0.3, 0.5, 0.8], [0.3, 0.5, 0.8]]) / 0.8
+    assert ivon.mask.tolist() == [[False, False, False], [False, False, True]]
+    assert ivon.compressed() == pytest.approx(expected.ravel()[:-1])
+    laplace = panel_titled(drawn, "ood_val, laplace", 0)
+    assert not np.ma.getmaskarray(laplace).any()
+    cell = {"task.num_base_tasks": 16, "task.train_fraction": 0.8, "split": "ood_val"}
+    (missing,) = rows(drawn, preset="icl-paper-ivon", **cell)
+    assert np.isnan(missing["median"])
+    assert (missing["num_runs"], missing["num_unfinished"]) == (0, 3)
+    assert "ood_val: accuracy from 0.36 to 0.96 (5 of 6 cells)" in drawn.caption
+
+
+def test_cells_with_unfinished_runs_are_marked(store: SweepStore) -> None:
+    drawn = draw_figure("accuracy-heatmaps", store)
+    texts = {
+        axes.get_title(): [text.get_text() for text in axes.texts] for axes in drawn.figure.axes
+    }
+    assert texts["ood_val, laplace"] == ["0.36*", "0.60", "0.96", "0.36", "0.60", "0.96"]
+    assert texts["ood_val, ivon"] == ["0.36", "0.60", "0.96", "0.36", "0.60"]
+    labels = {axes.get_ylabel() for axes in drawn.figure.axes}
+    assert "icl-paper\ntraining tasks T" in labels
+    ticks = [label.get_text() for label in drawn.figure.axes[0].get_yticklabels()]
+    assert ticks == ["32", "64"]
+
+
+def test_uncertainty_maps_are_medians_over_seeds(store: SweepStore) -> None:
+    drawn = draw_figure("uncertainty-heatmaps", store)
+    cell = {"task.num_base_tasks": 8, "task.train_fraction": 0.5, "split": "id_val"}
+    (epistemic,) = rows(drawn, preset="icl-paper", quantity="epistemic", **cell)
+    assert epistemic["median"] == pytest.approx(0.02 * 2.0)
+    assert epistemic["lower"] == pytest.approx(0.02 * 1.05)
+    assert epistemic["num_runs"] == 3
+    (aleatoric,) = rows(drawn, preset="icl-paper", quantity="aleatoric", **cell)
+    assert aleatoric["median"] == pytest.approx(1.0)

@@ -1,0 +1,51 @@
+"""Signals that ask a run to stop."""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from epigrok.runs import interruption
+from epigrok.runs.interruption import STOPPING_SIGNALS, stop_on_signal
+
+
+@pytest.mark.parametrize("number", STOPPING_SIGNALS)
+def test_a_signal_is_a_request_and_handlers_come_back(number: signal.Signals) -> None:
+    before = {known: signal.getsignal(known) for known in STOPPING_SIGNALS}
+    with stop_on_signal() as stop:
+        assert not stop
+        os.kill(os.getpid(), number)
+        assert stop.signal == number
+    assert {known: signal.getsignal(known) for known in STOPPING_SIGNALS} == before
+
+
+@pytest.mark.parametrize("number", STOPPING_SIGNALS)
+def test_a_signal_that_a_library_took_is_taken_back(number: signal.Signals) -> None:
+    taken: list[int] = []
+    with stop_on_signal() as stop:
+        signal.signal(number, lambda number, frame: taken.append(number))
+        stop.listen()
+        os.kill(os.getpid(), number)
+        assert stop
+    assert not taken
+
+
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Ctrl-C as in a terminal: what a shell puts into the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
+def test_a_second_interrupt_acts_as_it_always_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    with stop_on_signal() as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        # At once, it belongs to the first.
+        os.kill(os.getpid(), signal.SIGINT)
+        monkeypatch.setattr(interruption, "SECONDS_OF_ONE_REQUEST", 0.0)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        assert stop

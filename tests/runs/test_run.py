@@ -1,0 +1,52 @@
+"""A run to look into."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_run import tiny
+
+import epigrok
+from epigrok.errors import UserError
+from epigrok.runs import Run
+from epigrok.runs.describing import write_identity
+
+
+def test_a_finished_run_shows_what_it_has(finished: Run) -> None:
+    run = epigrok.open_run(str(finished.path))
+    assert run.config == tiny()
+    assert run.is_done
+    assert run.newest_step() == run.checkpoints[-1] == 20
+    assert [row["step"] for row in run.metrics()] == sorted(row["step"] for row in run.metrics())
+    query = "select accuracy from metrics where step = 5 and split = 'id_val' order by posterior"
+    rows = [row for row in run.metrics() if (row["step"], row["split"]) == (5, "id_val")]
+    by_name = sorted(rows, key=lambda row: row["posterior"])
+    assert run.sql(query).fetchall() == [(row["accuracy"],) for row in by_name]
+
+
+def test_models_are_those_of_their_step(finished: Run) -> None:
+    first, last, newest = finished.model(0), finished.model(20), finished.model()
+    for name, weights in last.state_dict().items():
+        assert torch.equal(weights, newest.state_dict()[name])
+    assert not torch.equal(first.head_weight, last.head_weight)
+    with pytest.raises(UserError, match="step"):
+        finished.model(13)
+
+
+def test_its_family_makes_the_batches_it_was_trained_on(finished: Run) -> None:
+    first, second = (finished.family().training_batch(3).tokens_BL for _ in range(2))
+    assert torch.equal(first, second)
+    assert len(first) == tiny().batch_size
+
+
+def test_a_run_that_has_not_begun_has_no_model(tmp_path: Path) -> None:
+    write_identity(tmp_path, tiny())
+    run = epigrok.open_run(tmp_path)
+    assert (run.checkpoints, run.metrics(), run.is_done) == ([], [], False)
+    with pytest.raises(UserError, match="has no checkpoint yet"):
+        run.model()
+
+
+def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"is not a run directory: it has no run\.json"):
+        epigrok.open_run(tmp_path)

@@ -1,0 +1,201 @@
+"""Checkpoints: exact resuming, what is kept, and what survives damage."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from small_tasks import TINY_IVON, one_parameter_run, train_until
+
+from epigrok.config import AdamWConfig, MuonConfig, OptimiserConfig, RunConfig
+from epigrok.errors import UserError
+from epigrok.model import build_model
+from epigrok.training import initial_state
+from epigrok.training.checkpoints import (
+    checkpoint_steps,
+    keep_resumable,
+    ladder_steps,
+    load_carried_posterior,
+    load_weights,
+    restore_newest,
+    write_checkpoint,
+)
+
+OPTIMISERS: dict[str, OptimiserConfig] = {
+    "adamw": AdamWConfig(lr=1e-3),
+    "muon": MuonConfig(),
+    "ivon": replace(TINY_IVON, num_train_samples=2),
+}
+
+
+def config_of(optimiser: str) -> RunConfig:
+    return one_parameter_run(optim=OPTIMISERS[optimiser])
+
+
+@cache
+def weights_of_whole_run(optimiser: str) -> list[torch.Tensor]:
+    state = initial_state(config_of(optimiser))
+    train_until(state, config_of(optimiser), 12)
+    return list(state.model.parameters())
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+@pytest.mark.parametrize("interruption", [1, 7, 11])
+def test_resuming_is_bit_identical_to_not_stopping(
+    optimiser: str, interruption: int, tmp_path: Path
+) -> None:
+    config = config_of(optimiser)
+    state = initial_state(config)
+    train_until(state, config, interruption)
+    write_checkpoint(tmp_path, state, [])
+    resumed = initial_state(config)
+    assert restore_newest(tmp_path, resumed)
+    assert resumed.step == interruption
+    train_until(resumed, config, 12)
+    whole = weights_of_whole_run(optimiser)
+    for ours, theirs in zip(resumed.model.parameters(), whole, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_the_carried_posterior_travels_with_the_checkpoint(tmp_path: Path) -> None:
+    config = config_of("ivon")
+    state = initial_state(config)
+    train_until(state, config, 3)
+    write_checkpoint(tmp_path, state, [])
+    model = build_model(config)
+    model.load_state_dict(load_weights(tmp_path, 3))
+    ours, theirs = load_carried_posterior(tmp_path, 3, model), state.carried_posterior()
+    assert ours is not None
+    assert theirs is not None
+    assert ours.name == "ivon"
+    for name, weights in theirs.sample(2).items():
+        assert torch.equal(ours.sample(2)[name], weights)
+
+
+def test_other_optimisers_leave_no_posterior(tmp_path: Path) -> None:
+    state = initial_state(config_of("adamw"))
+    write_checkpoint(tmp_path, state, [])
+    assert load_carried_posterior(tmp_path, 0, state.model) is None
+
+
+def test_weights_of_a_step_that_was_not_kept_are_refused_with_those_that_were(
+    tmp_path: Path,
+) -> None:
+    write_checkpoint(tmp_path, initial_state(config_of("adamw")), [])
+    with pytest.raises(UserError, match=r"no checkpoint of step 7 .* there are: \[0\]"):
+        load_weights(tmp_path, 7)
+    (tmp_path / "step-0" / "model.safetensors").write_bytes(b"x")
+    with pytest.raises(UserError, match=r"cannot read .*model\.safetensors"):
+        load_weights(tmp_path, 0)
+
+
+def test_the_ladder_is_log_spaced_from_the_start_to_the_end() -> None:
+    steps = ladder_steps(100_000, 12)
+    assert steps[0] == 0
+    assert steps[1] == 1000
+    assert steps[-1] == 100_000
+    assert len(steps) == 12
+    ratios = [b / a for a, b in zip(steps[1:], steps[2:])]
+    assert max(ratios) / min(ratios) < 1.01
+    assert ladder_steps(3, 12) == [0, 1, 2, 3]
+
+
+@given(num_steps=st.integers(1, 3000), num_rungs=st.integers(2, 200))
+def test_the_ladder_has_as_many_rungs_as_asked_for(num_steps: int, num_rungs: int) -> None:
+    steps = ladder_steps(num_steps, num_rungs)
+    assert steps == sorted(set(steps))
+    assert (steps[0], steps[-1]) == (0, num_steps)
+    assert len(steps) == min(num_rungs, num_steps + 1)
+
+
+def test_two_checkpoints_can_be_resumed_from_and_the_ladder_keeps_weights(tmp_path: Path) -> None:
+    state = initial_state(config_of("adamw"))
+    for step in range(6):
+        state.step = step
+        write_checkpoint(tmp_path, state, ladder=[0, 2])
+    assert checkpoint_steps(tmp_path) == [0, 2, 4, 5]
+    assert sorted(path.parent.name for path in tmp_path.glob("*/resume.pt")) == ["step-4", "step-5"]
+    weights = load_weights(tmp_path, 2)
+    assert torch.equal(weights["embedding.weight"], state.model.head_weight)
+
+
+def test_a_finished_run_keeps_nothing_to_resume_from(tmp_path: Path) -> None:
+    state = initial_state(config_of("adamw"))
+    for step in (0, 3, 5):
+        state.step = step
+        write_checkpoint(tmp_path, state, ladder=[0, 5])
+    keep_resumable(tmp_path, ladder=[0, 5], number=0)
+    assert checkpoint_steps(tmp_path) == [0, 5]
+    assert not list(tmp_path.glob("*/resume.pt"))
+    assert not restore_newest(tmp_path, state)
+
+
+def test_a_checkpoint_half_removed_by_a_kill_is_removed_with_the_next(tmp_path: Path) -> None:
+    state = initial_state(config_of("adamw"))
+    for step in (3, 5):
+        state.step = step
+        write_checkpoint(tmp_path, state, ladder=[0])
+    (tmp_path / "step-3" / "resume.pt").unlink()
+    state.step = 7
+    write_checkpoint(tmp_path, state, ladder=[0])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-5", "step-7"]
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip", "remove", "empty"])
+@pytest.mark.parametrize("name", ["model.safetensors", "resume.pt"])
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(
+    damage: str, name: str, tmp_path: Path
+) -> None:
+    state = initial_state(config_of("adamw"))
+    for step in (3, 8):
+        state.step = step
+        write_checkpoint(tmp_path, state, [])
+    file = tmp_path / "step-8" / name
+    content = bytearray(file.read_bytes())
+    if damage == "truncate":
+        file.write_bytes(content[: len(content) // 2])
+    elif damage == "flip":
+        content[-100] ^= 1
+        file.write_bytes(content)
+    elif damage == "remove":
+        file.unlink()
+    else:
+        file.write_bytes(b"")
+    restored = initial_state(config_of("adamw"))
+    if damage == "remove" and name == "resume.pt":
+        assert restore_newest(tmp_path, restored)
+    else:
+        with pytest.warns(UserWarning, match="step-8 is damaged"):
+            assert restore_newest(tmp_path, restored)
+    assert restored.step == 3
+
+
+def test_a_damaged_checkpoint_takes_no_place_among_the_newest(tmp_path: Path) -> None:
+    state = initial_state(config_of("adamw"))
+    for step in (5, 8):
+        state.step = step
+        write_checkpoint(tmp_path, state, [])
+    for step in (5, 8):
+        (tmp_path / f"step-{step}" / "resume.pt").write_bytes(b"x")
+    restored = initial_state(config_of("adamw"))
+    with pytest.warns(UserWarning, match="is damaged") as told:
+        assert not restore_newest(tmp_path, restored)
+    assert ["starting over" in str(warning.message) for warning in told] == [False, True]
+    restored.step = 3
+    write_checkpoint(tmp_path, restored, [])
+    again = initial_state(config_of("adamw"))
+    assert restore_newest(tmp_path, again)
+    assert again.step == 3
+
+
+def test_half_written_checkpoints_are_cleared_away(tmp_path: Path) -> None:
+    state = initial_state(config_of("adamw"))
+    write_checkpoint(tmp_path, state, [])
+    leftover = tmp_path / "step-9.123.unfinished"
+    leftover.mkdir()
+    (leftover / "resume.pt").write_bytes(b"x")
+    assert restore_newest(tmp_path, state)
+    assert not leftover.exists()
