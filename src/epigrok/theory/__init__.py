@@ -4,7 +4,8 @@ float64 NumPy and SciPy throughout. The modules, from the general to the particu
 
 - `marchenko_pastur`: the spectral law of the data, its transforms, spectra of finite systems
 - `threshold`: success within a tolerance, its entropy, the closures
-- `flow`, `predictive`: any data set at any time, risks, accuracy and uncertainty
+- `flow`, `predictive`, `gaussian_uncertainty`: any data set at any time, risks, accuracy and
+  uncertainty
 - `excess_risk`, `asymptotics`: the paper's risk curves and when they cross a level
 - `bayes_risk`: the well-specified model without the paper's matched assumption
 - `delay`, `validity`: train-generalisation delays, their bounds, and which assumptions hold
@@ -17,6 +18,7 @@ from epigrok.theory import (
     delay,
     excess_risk,
     flow,
+    gaussian_uncertainty,
     linear_model,
     marchenko_pastur,
     predictive,
@@ -32,6 +34,7 @@ __all__ = [
     "delay",
     "excess_risk",
     "flow",
+    "gaussian_uncertainty",
     "linear_model",
     "marchenko_pastur",
     "predictive",

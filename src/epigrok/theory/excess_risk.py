@@ -10,7 +10,9 @@ decreasing: every level below $C_0$ is crossed at most once, and Newton's method
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
+from epigrok.errors import UserError
 from epigrok.theory.asymptotics import crossing_atom, crossing_upper_bound
 from epigrok.theory.inputs import (
     Array,
@@ -36,6 +38,25 @@ def log_relative_risk(s: RealLike, which: str, lam: RealLike, gamma: RealLike) -
     s, lam, gamma = _checked(s, lam, gamma)
     with np.errstate(over="ignore"):
         return unwrapped(np.asarray(transform(s, lam) - gamma * s))
+
+
+def log_relative_risk_of_spectrum(
+    s: RealLike, which: str, nu: RealLike, gamma: RealLike
+) -> FloatOrArray:
+    r"""The paper's self-averaged sums: the same for $d$ given eigenvalues instead of their law.
+
+    $\log \frac1d \sum_i e^{-s(\nu_i + \gamma)}$ (`gen`), with a factor $\nu_i$ (`emp`), in units of
+    $C_0$. The average is exact if the initial gaps are spread evenly over the modes.
+    """
+    is_emp = side(which) == "emp"
+    nu, gamma = nonnegative("nu", nu), nonnegative("gamma", gamma)
+    if nu.ndim != 1 or not nu.size:
+        raise UserError(f"nu must be a list of eigenvalues, not of shape {nu.shape}")
+    s, gamma = broadcast(s=nonnegative("s", s), gamma=gamma)
+    with np.errstate(over="ignore", divide="ignore"):
+        exponents = np.log(nu) - s[..., None] * nu if is_emp else -s[..., None] * nu
+        # The slowest mode decides late on: the others are relative to it.
+        return unwrapped(logsumexp(exponents, axis=-1) - np.log(nu.size) - gamma * s)
 
 
 def decay_rate(s: RealLike, which: str, lam: RealLike, gamma: RealLike) -> FloatOrArray:
