@@ -150,7 +150,7 @@ def test_figures_and_data_are_written(tmp_path: Path, capsys: pytest.CaptureFixt
     names = {path.name for path in printed}
     assert names == {
         f"{figure}.{suffix}"
-        for figure in ("theory-summary", "theory-delay-error")
+        for figure in ("theory-summary", "theory-delay-error", "theory-tolerance")
         for suffix in ("pdf", "svg", "png", "csv", "txt")
     }
     assert "ε = 0.004" in (out / "theory-summary.txt").read_text()
