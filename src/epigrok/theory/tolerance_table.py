@@ -51,7 +51,7 @@ def tolerance_table(d: int = 200, num_seeds: int = 5, seed: int = 0) -> Table:
 
 
 def _data(d: int, num_seeds: int, seed: int) -> Iterable[dict[str, Any]]:
-    for x in np.geomspace(0.1, 100.0, 31):
+    for x in np.geomspace(0.1, 100.0, 46):
         yield from _limit("data", "largest margin", x, largest_margin_student(1 / x))
         yield from _limit("data", "least squares", x, least_squares_student(np.inf, 1 / x, 0.01))
     for x in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0):
