@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import ndtri
+from scipy.stats import norm
 
 from epigrok.errors import UserError
 from epigrok.theory.classifier_simulation import (
@@ -16,8 +17,14 @@ from epigrok.theory.classifier_simulation import (
     measured_student,
     measured_tolerance,
     sample_classifier_data,
+    sample_clusters,
 )
-from epigrok.theory.convex_classifier import Features, largest_margin_student, logistic_student
+from epigrok.theory.convex_classifier import (
+    Features,
+    largest_margin_student,
+    logistic_student,
+    logistic_student_of_clusters,
+)
 from epigrok.theory.least_squares_classifier import least_squares_student
 from epigrok.theory.noise_tolerance import (
     Fields,
@@ -60,7 +67,7 @@ def test_tolerance_is_where_drawn_noise_leaves_the_stated_agreement() -> None:
 def test_inputs_on_the_boundary_tolerate_nothing() -> None:
     on_boundary = Fields(np.array([0.0, 3.0]), np.array([0.2, 0.8]))
     assert tolerance(on_boundary) == 0.0
-    assert Student(0.5, 1.0, 1.0, 0.0, 0.1).ratio == np.inf
+    assert Student(0.5, 1.0, 0.1, 1.0, 0.0, 0.1).ratio == np.inf
 
 
 @pytest.mark.parametrize("per_weight", [0.2, 0.7])
@@ -178,6 +185,26 @@ def test_limits_equal_simulations_with_two_kinds_of_features() -> None:
     assert_equal_simulations(n, deviations, 60, (0.0, lambda x: logistic_weights(x, 1e-3), limit))
 
 
+@pytest.mark.parametrize(("separation", "lam"), [(0.0, 1.5), (1.2, 0.8), (2.5, 2.0)])
+def test_limits_equal_simulations_of_clusters(separation: float, lam: float) -> None:
+    limit = logistic_student_of_clusters(separation, lam, 2e-3)
+    assert limit.generalisation_error == pytest.approx(norm.cdf(-separation * limit.overlap))
+    draws = []
+    for seed in range(12):
+        data = sample_clusters(round(D / lam), D, separation, np.random.default_rng((8, seed)))
+        found = measured_student(data, logistic_weights(data, 2e-3))
+        draws.append([*found, found.ratio])
+    assert_close(np.array(draws), limit, D)
+
+
+def test_far_clusters_need_no_training_inputs_of_their_own() -> None:
+    """What was seen and what is fresh look alike: both tolerances are those of the centres."""
+    far = logistic_student_of_clusters(30.0, 0.5, 1e-3)
+    assert far.overlap == pytest.approx(1.0, abs=1e-2)
+    assert far.ratio == pytest.approx(1.0, abs=2e-3)
+    assert far.generalisation_error < 1e-12
+
+
 def assert_equal_simulations(
     n: int, deviations: np.ndarray, num_teacher: int, case: tuple[float, Training, Student]
 ) -> None:
@@ -189,9 +216,14 @@ def assert_equal_simulations(
         data = sample_classifier_data(n, deviations, num_teacher, flips, rng)
         found = measured_student(data, train(data))
         draws.append([*found, found.ratio])
-    mean, spread = np.mean(draws, axis=0), np.std(draws, axis=0, ddof=1)
+    assert_close(np.array(draws), limit, num_teacher)
+
+
+def assert_close(draws: np.ndarray, limit: Student, size: int) -> None:
+    mean, spread = draws.mean(axis=0), draws.std(axis=0, ddof=1)
     expected = np.array([*limit, limit.ratio])
-    assert (np.abs(mean - expected) < 4 * spread / np.sqrt(12) + 4 * expected / num_teacher).all()
+    error = spread / np.sqrt(len(draws))
+    assert (np.abs(mean - expected) < 4 * error + 4 * expected / size).all()
 
 
 @pytest.mark.parametrize(
@@ -206,6 +238,8 @@ def assert_equal_simulations(
         (lambda: logistic_student([Features(0.5)], 0.0), "gamma must be positive, not 0.0"),
         (lambda: logistic_student([Features(0.5, 1.0, 0.7)], 0.1), "must add up to 1, not 0.7"),
         (lambda: logistic_student([Features(0.5, -1.0)], 0.1), "variance must be positive"),
+        (lambda: logistic_student_of_clusters(-1.0, 0.5, 0.1), "separation must not be negative"),
+        (lambda: logistic_student_of_clusters(1.0, 0.0, 0.1), "per_input must be positive"),
         (lambda: largest_margin_weights(inseparable()), "cannot be separated"),
     ],
 )

@@ -7,7 +7,12 @@ import pytest
 
 from epigrok import theory
 from epigrok.theory import bayes_risk, delay, marchenko_pastur, threshold
-from epigrok.theory.convex_classifier import Features, largest_margin_student, logistic_student
+from epigrok.theory.convex_classifier import (
+    Features,
+    largest_margin_student,
+    logistic_student,
+    logistic_student_of_clusters,
+)
 from epigrok.theory.delay import crossings, delay_leading
 from epigrok.theory.least_squares_classifier import least_squares_student
 
@@ -164,6 +169,18 @@ def test_where_the_ratio_is_a_sign() -> None:
     assert [f"{1 - at.generalisation_error:.2f}" for at in ends] == ["0.73", "0.95"]
     assert [f"{at.ratio:.2f}" for at in ends] == ["0.26", "0.76"]
     assert min(at.train_accuracy for at in ends) > 0.996
+
+
+def test_clusters() -> None:
+    found = [logistic_student_of_clusters(x, 2.0, 1e-3) for x in (0.0, 1.0, 2.0, 3.0, 5.0)]
+    assert [f"{1 - at.generalisation_error:.3g}" for at in found] == [
+        "0.5", "0.691", "0.93", "0.994", "1",
+    ]  # fmt: skip
+    assert [f"{at.ratio:.3f}" for at in found] == ["0.232", "0.208", "0.342", "0.655", "0.888"]
+    assert f"{found[0].tolerance_watched:.2f}" == "0.16"
+    assert f"{found[-1].tolerance_watched:.1f}" == "2.7"
+    assert min(at.train_accuracy for at in found) > 0.999
+    assert page_has("0.50, 0.69, 0.93, 0.994 and 1", "0.232, 0.208, 0.342, 0.655 and 0.888")
 
 
 @pytest.mark.parametrize("row", table_after("label"), ids=lambda row: row[0].split("`")[1])

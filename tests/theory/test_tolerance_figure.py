@@ -6,6 +6,7 @@ import pytest
 from epigrok.errors import UserError
 from epigrok.figures.theory import rows
 from epigrok.figures.theory_tolerance import draw_tolerance, tolerance_caption, tolerance_figure
+from epigrok.theory.noise_tolerance import fresh_tolerance
 from epigrok.theory.summary import Table
 from epigrok.theory.tolerance_table import tolerance_table
 
@@ -41,7 +42,35 @@ def test_b_fading_features_raise_ratio_and_accuracy_of_a_fitted_set(table: Table
     assert (accuracy[0], accuracy[-1]) == pytest.approx((0.737, 0.954), abs=6e-3)
 
 
-def test_c_without_a_rule_the_ratio_passes_one(table: Table) -> None:
+def test_c_clusters_raise_ratio_and_accuracy_of_a_fitted_set(table: Table) -> None:
+    ratio, accuracy, fitted = (
+        curve(table, "clusters", "logistic", quantity)["value"]
+        for quantity in ("ratio", "accuracy", "train_accuracy")
+    )
+    assert (np.diff(accuracy) >= 0).all()
+    # Too close to be told apart they only raise the training margins; then the ratio follows.
+    lowest = ratio.argmin()
+    assert 0 < lowest < 10
+    assert accuracy[lowest] < 0.8
+    assert (np.diff(ratio[lowest:]) > 0).all()
+    assert ratio[-1] > 0.9
+    assert fitted.min() > 0.999
+
+
+def test_d_clusters_raise_the_tolerance_of_fresh_inputs(table: Table) -> None:
+    seen, fresh = (
+        curve(table, "clusters", "logistic", quantity)["value"]
+        for quantity in ("tolerance_seen", "tolerance_watched")
+    )
+    assert fresh[0] == pytest.approx(fresh_tolerance(), rel=1e-6)
+    assert (np.diff(fresh) > 0).all()
+    assert fresh[-1] / fresh[0] > 2 * seen[-1] / seen[0]
+    for panel in ("data", "features", "rule", "time"):
+        constant = rows(table, panel=panel, quantity="tolerance_watched", source="limit")["value"]
+        assert constant == pytest.approx(fresh_tolerance())
+
+
+def test_e_without_a_rule_the_ratio_passes_one(table: Table) -> None:
     ratio = curve(table, "rule", "labels without", "ratio")
     assert curve(table, "rule", "labels without", "accuracy")["value"] == pytest.approx(0.5)
     assert curve(table, "rule", "labels without", "train_accuracy")["value"] == pytest.approx(1.0)
@@ -53,7 +82,7 @@ def test_c_without_a_rule_the_ratio_passes_one(table: Table) -> None:
     assert with_rule[0] == pytest.approx(ratio["value"][0], rel=0.05)
 
 
-def test_d_along_time_the_ratio_falls_while_accuracy_rises(table: Table) -> None:
+def test_f_along_time_the_ratio_falls_while_accuracy_rises(table: Table) -> None:
     ratio, accuracy, fitted = (
         curve(table, "time", "least squares", quantity)["value"]
         for quantity in ("ratio", "accuracy", "train_accuracy")
@@ -67,7 +96,9 @@ def test_d_along_time_the_ratio_falls_while_accuracy_rises(table: Table) -> None
 
 def test_simulations_stand_beside_the_limits(table: Table) -> None:
     simulated = rows(table, source="simulated")
-    assert set(simulated["panel"]) == {"data", "features", "rule", "time"}
+    assert set(simulated["panel"]) == {
+        "data", "features", "clusters", "rule", "time",
+    }  # fmt: skip
     for panel, family, quantity, x, value in zip(
         *(simulated[name] for name in ("panel", "family", "quantity", "x", "value"))
     ):
@@ -80,7 +111,7 @@ def test_simulations_stand_beside_the_limits(table: Table) -> None:
 def test_the_figure_has_its_panels_and_numbers(table: Table) -> None:
     figure = tolerance_figure(table)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert [title[:3] for title in titles] == ["(a)", "(b)", "(c)", "(d)"]
+    assert [title[:3] for title in titles] == ["(a)", "(b)", "(c)", "(d)", "(e)", "(f)"]
     assert "3 simulated classifiers of about 80 weights" in tolerance_caption(80, 3)
 
 

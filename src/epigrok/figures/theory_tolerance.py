@@ -1,4 +1,4 @@
-"""Noise tolerance of linear classifiers, four panels; drawn from `tolerance_table`."""
+"""Noise tolerance of linear classifiers, six panels; drawn from `tolerance_table`."""
 
 from typing import Any
 
@@ -18,8 +18,11 @@ from epigrok.figures.style import (
     publication_style,
 )
 from epigrok.figures.theory import rows
+from epigrok.theory.noise_tolerance import fresh_tolerance
 from epigrok.theory.summary import Table
 from epigrok.theory.tolerance_table import (
+    CLUSTERS_DECAY,
+    CLUSTERS_LAMBDA,
     FEATURES_DECAY,
     MEANINGFUL,
     TIME_DECAY,
@@ -33,7 +36,9 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "accuracy": {"linestyle": (0, (4, 1.5)), "linewidth": 1.1},
     "train_accuracy": {"linestyle": (0, (1, 1)), "linewidth": 1.1},
 }
+_LOOKS |= {"tolerance_seen": _LOOKS["train_accuracy"], "tolerance_watched": _LOOKS["accuracy"]}
 _MARKERS = {"ratio": "o", "accuracy": "s", "train_accuracy": "x"}
+_MARKERS |= {"tolerance_seen": "x", "tolerance_watched": "s"}
 _NAMES = {
     "ratio": "ratio of tolerances",
     "accuracy": "accuracy, fresh inputs",
@@ -52,14 +57,16 @@ def draw_tolerance(d: int, num_seeds: int, seed: int = 0) -> DrawnFigure:
 
 
 def tolerance_figure(table: Table) -> Figure:
-    """More data, fading features, labels without a rule, training time."""
+    """Where the ratio follows accuracy, above, and what moves it or misleads it, below."""
     with publication_style():
-        figure = Figure(figsize=(TEXT_WIDTH, 5.2), layout="constrained")
-        panels = figure.subplots(2, 2)
+        figure = Figure(figsize=(1.25 * TEXT_WIDTH, 5.2), layout="constrained")
+        panels = figure.subplots(2, 3)
         _draw_data(panels[0, 0], table)
         _draw_features(panels[0, 1], table)
-        _draw_rule(panels[1, 0], table)
-        _draw_time(panels[1, 1], table)
+        _draw_clusters(panels[0, 2], table)
+        _draw_tolerances(panels[1, 0], table)
+        _draw_rule(panels[1, 1], table)
+        _draw_time(panels[1, 2], table)
     return figure
 
 
@@ -73,17 +80,21 @@ def tolerance_caption(d: int, num_seeds: int) -> str:
     )
     return (
         "Ratio of noise tolerances, fresh inputs over training inputs, of linear classifiers with "
-        "Gaussian inputs and a linear teacher; tolerance is read at κ = 0.9. Fresh inputs tolerate "
-        "0.158 whatever was learnt, so the ratio moves with the training inputs alone. "
-        "(a) With more training inputs per weight it rises to 1 along with accuracy. "
-        f"(b) So it does when as many features without meaning as there are training inputs, "
-        f"beside {MEANINGFUL:g} per input that carry the rule, fade; training inputs stay fitted "
-        f"(logistic loss, decay {FEATURES_DECAY:g}). "
-        "(c) It cannot see whether there is a rule: without one it passes 1/2 and 1 before the "
-        "largest number of inputs that can be fitted, two per weight (largest margin). "
-        f"(d) Nor does it follow training time at fixed features: from a start of length "
-        f"{TIME_START**0.5:g} it falls from above 1 while accuracy rises (least squares, "
-        f"{TIME_LAMBDA:g} weights per input, decay {TIME_DECAY:g}). "
+        "Gaussian inputs; tolerance is read at κ = 0.9. Above, what raises the ratio along with "
+        "accuracy while training inputs stay fitted: "
+        "(a) more training inputs per weight, labelled by a teacher; "
+        "(b) features without meaning, as many as training inputs, that fade beside "
+        f"{MEANINGFUL:g} per input that carry the rule (logistic loss, decay {FEATURES_DECAY:g}); "
+        "(c) inputs with one answer becoming alike: two clusters that move apart "
+        f"({CLUSTERS_LAMBDA:g} weights per input, logistic loss, decay {CLUSTERS_DECAY:g}). "
+        "(d) The tolerances themselves: under a teacher fresh inputs tolerate 0.158 whatever was "
+        "learnt, and the ratio moves with the training inputs alone; clusters raise the tolerance "
+        "of fresh inputs to that of seen ones. "
+        "What misleads it: (e) without a rule it passes 1/2 and 1 before the largest number of "
+        "inputs that can be fitted, two per weight (largest margin); "
+        f"(f) in training from a start of length {TIME_START**0.5:g} at fixed features it falls "
+        f"from above 1 while accuracy rises (least squares, {TIME_LAMBDA:g} weights per input, "
+        f"decay {TIME_DECAY:g}). "
         f"Curves: limit of many weights. {points}".strip()
     )
 
@@ -109,6 +120,28 @@ def _draw_features(axes: Axes, table: Table) -> None:
     label_panel(axes, "b", "features without meaning fade")
 
 
+def _draw_clusters(axes: Axes, table: Table) -> None:
+    curves = rows(table, panel="clusters")
+    for quantity, colour in _COLOURS.items():
+        _draw(axes, curves, quantity, colour, _NAMES[quantity])
+    axes.set(xlim=(-0.1, 6), ylim=(0, 1.05))
+    axes.set(xlabel="separation of the clusters", ylabel="ratio, accuracy")
+    axes.legend(loc="lower right")
+    label_panel(axes, "c", "inputs of one answer become alike")
+
+
+def _draw_tolerances(axes: Axes, table: Table) -> None:
+    clusters = rows(table, panel="clusters")
+    _draw(axes, clusters, "tolerance_seen", GREY, "training inputs, panel c")
+    _draw(axes, clusters, "tolerance_watched", BLUE, "fresh inputs, panel c")
+    axes.axhline(fresh_tolerance(), color=ORANGE, linewidth=1.0, label="fresh inputs, teacher")
+    axes.set(yscale="log", xlim=(-0.1, 6), ylim=(0.1, 8))
+    _plain_ticks(axes, (0.1, 0.2, 0.5, 1, 2, 5))
+    axes.set(xlabel="separation of the clusters", ylabel="noise tolerance")
+    axes.legend(loc="upper left")
+    label_panel(axes, "d", "what moves: fresh inputs")
+
+
 def _draw_rule(axes: Axes, table: Table) -> None:
     for family, colour in (("labels with a rule", BLUE), ("labels without", VERMILION)):
         _draw(axes, rows(table, panel="rule", family=family), "ratio", colour, f"ratio, {family}")
@@ -120,7 +153,7 @@ def _draw_rule(axes: Axes, table: Table) -> None:
     _plain_ticks(axes, (0.1, 0.5, 1, 2, 5))
     axes.set(xlabel="training inputs per weight $n/d$", ylabel="ratio of tolerances")
     axes.legend(loc="upper left")
-    label_panel(axes, "c", "labels without a rule, all fitted")
+    label_panel(axes, "e", "labels without a rule, all fitted")
 
 
 def _draw_time(axes: Axes, table: Table) -> None:
@@ -131,7 +164,7 @@ def _draw_time(axes: Axes, table: Table) -> None:
     _plain_ticks(axes, (0.1, 0.2, 0.5, 1, 2, 5))
     axes.set(xlabel="time $s$", ylabel="ratio, accuracy")
     axes.legend(loc="lower left")
-    label_panel(axes, "d", "training from a large start")
+    label_panel(axes, "f", "training from a large start")
 
 
 def _draw(axes: Axes, curves: Table, quantity: str, colour: str, label: str) -> None:

@@ -12,7 +12,7 @@ from scipy.special import expit, ndtr
 
 from epigrok.errors import UserError
 from epigrok.theory.inputs import Array
-from epigrok.theory.noise_tolerance import LEVEL, Student
+from epigrok.theory.noise_tolerance import LEVEL, Student, teacher_error
 
 _FRESH_INPUTS = 2000
 _NEWTON_STEPS = 100
@@ -28,8 +28,10 @@ class ClassifierData(NamedTuple):
     X: Float64[np.ndarray, "n d"]
     y: Float64[np.ndarray, " n"]
     teacher: Float64[np.ndarray, " d"]
-    """Weights of the teacher, zero on features that mean nothing."""
+    """Weights of the teacher, zero on features that mean nothing; the axis between clusters."""
     fresh: Float64[np.ndarray, "m d"]
+    separation: float | None = None
+    """Half the distance of two clusters; None where a teacher labels the inputs."""
 
 
 def sample_classifier_data(
@@ -50,6 +52,18 @@ def sample_classifier_data(
     X, fresh = X * deviations, fresh * deviations
     turned = np.where(rng.random(n) < flips, -1.0, 1.0)
     return ClassifierData(X, np.sign(X @ teacher) * turned, teacher, fresh)
+
+
+def sample_clusters(n: int, d: int, separation: float, rng: np.random.Generator) -> ClassifierData:
+    """Two Gaussian clusters at plus and minus `separation` along a random axis."""
+    axis = rng.standard_normal(d)
+    axis /= np.linalg.norm(axis)
+    sets = []
+    for size in (n, _FRESH_INPUTS):
+        y = rng.choice([-1.0, 1.0], size)
+        sets.append((y, rng.standard_normal((size, d)) + separation * np.outer(y, axis)))
+    (y, X), (_, fresh) = sets
+    return ClassifierData(X, y, axis, fresh, separation)
 
 
 def least_squares_weights(data: ClassifierData, s: float, gamma: float, start: Array) -> Array:
@@ -96,12 +110,19 @@ def measured_student(data: ClassifierData, w: Array, level: float = LEVEL) -> St
 
     The overlap is that of the fields, so it counts a feature by its variance in the fresh inputs.
     """
-    deviations = np.sqrt((data.fresh**2).mean(axis=0))
+    is_clustered = data.separation is not None
+    deviations = np.ones(w.size) if is_clustered else np.sqrt((data.fresh**2).mean(axis=0))
     field, teacher = w * deviations, data.teacher * deviations
     norm = float(np.linalg.norm(field))
+    overlap = float(field @ teacher / (norm * np.linalg.norm(teacher)))
     return Student(
-        overlap=float(field @ teacher / (norm * np.linalg.norm(teacher))),
+        overlap=overlap,
         norm=norm,
+        generalisation_error=(
+            teacher_error(overlap)
+            if data.separation is None
+            else float(ndtr(-data.separation * overlap))
+        ),
         train_accuracy=float((data.y * (data.X @ w) > 0).mean()),
         tolerance_seen=measured_tolerance(data.X, w, level),
         tolerance_watched=measured_tolerance(data.fresh, w, level),

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import root
-from scipy.special import expit
+from scipy.special import expit, ndtr, wrightomega
 
 from epigrok.errors import UserError
 from epigrok.theory.inputs import Array, nonnegative, positive, scalar
@@ -36,8 +36,10 @@ from epigrok.theory.noise_tolerance import (
     Fields,
     Student,
     checked_flips,
+    cluster_margins,
     student,
     teacher_margins,
+    tolerance,
 )
 from epigrok.theory.quadrature import gauss_legendre
 
@@ -66,38 +68,64 @@ def logistic_student(
         flips: Share of wrong labels; one half for labels without a rule.
         level: Agreement at which tolerance is read.
     """
-    kinds = np.array([_checked_features(kind) for kind in features]).T
-    per_input, variance, teacher = kinds
-    if abs(teacher.sum() - 1.0) > 1e-9:
-        raise UserError(f"the teacher's shares must add up to 1, not {teacher.sum()}")
+    kinds = _kinds(features)
     gamma = scalar(positive("gamma", gamma), "gamma")
     c = (1.0 - 2.0 * checked_flips(flips)) * np.sqrt(2.0 / np.pi)
 
     def improved(state: Array) -> Array:
         norm, V = float(np.exp(state[0])), float(np.exp(state[2]))
         margins = teacher_margins(float(np.tanh(state[1])), flips)
-        z = _pushed(norm * margins.values, V)
-        curvature = expit(z) * expit(-z)
-        slack = float(margins.weights @ (curvature / (1.0 + V * curvature)))
-        pull = c * _gaussian_mean(lambda k: expit(-_pushed(k, V)), norm / np.cosh(state[1]))
-        stiffness = gamma / variance + slack
-        m = pull * float((teacher / stiffness).sum())
-        noise = float(margins.weights @ expit(-z) ** 2)
-        # q - m^2, the first part of which vanishes when the teacher is in one kind of feature.
-        spread = float((teacher / stiffness**2).sum() - (teacher / stiffness).sum() ** 2)
-        rest2 = pull**2 * max(spread, 0.0) + noise * float((per_input / stiffness**2).sum())
-        log_V = np.log((per_input / stiffness).sum())
-        return np.array([*_length_and_angle(m, rest2), log_V])
+        pull = c * _gaussian_mean(lambda k: expit(-pushed(k, V)), norm / np.cosh(state[1]))
+        return _answer(kinds, gamma, pushed(norm * margins.values, V), (margins.weights, V, pull))
 
     # Decay so strong that every input pulls alike: Hebb's rule.
-    first = float((per_input / (2.0 * (gamma / variance + 0.25))).sum())
+    first = float((kinds[0] / (2.0 * (gamma / kinds[1] + 0.25))).sum())
     start = np.array([np.log(first), 0.5 * c, np.log(first)])
-    log_norm, angle, log_V = _fixed_point(improved, start)
+    log_norm, angle, log_V = fixed_point(improved, start)
     norm, overlap, V = float(np.exp(log_norm)), float(np.tanh(angle)), float(np.exp(log_V))
     # The margin left out that ends on the boundary, where the answer turns.
     margins = teacher_margins(overlap, flips, -0.5 * V / norm)
-    pushed = _pushed(norm * margins.values, V) / norm
-    return student(overlap, norm, Fields(pushed, margins.weights), level)
+    moved = pushed(norm * margins.values, V) / norm
+    return student(overlap, norm, Fields(moved, margins.weights), level)
+
+
+def logistic_student_of_clusters(
+    separation: float, lam: float, gamma: float, level: float = LEVEL
+) -> Student:
+    r"""Logistic regression on two clusters of inputs, $x = y\,\Delta\,v + \text{noise}$, $|v| = 1$.
+
+    What features become when a network has found the rule: inputs with one answer are alike. Fresh
+    margins are $\mathcal{N}(\Delta m, q)$ and no longer the same whatever was learnt; the equations
+    stay, with $\hat c = \Delta\,\mathbb{E}\,g$ (Mignacco et al. 2020). The overlap is that of $w$
+    and $v$, the error on fresh inputs $\Phi(-\Delta R)$. Needs $\Delta^2$ small against $d$.
+
+    Args:
+        separation: Half the distance of the clusters, in standard deviations of the noise.
+        lam: d/n, weights per training input.
+        gamma: Weight decay, per input.
+        level: Agreement at which tolerance is read.
+    """
+    separation = scalar(nonnegative("separation", separation), "separation")
+    gamma = scalar(positive("gamma", gamma), "gamma")
+    kinds = _kinds([Features(lam)])
+
+    def improved(state: Array) -> Array:
+        norm, V = float(np.exp(state[0])), float(np.exp(state[2]))
+        margins = cluster_margins(separation * float(np.tanh(state[1])))
+        z = pushed(norm * margins.values, V)
+        pull = separation * float(margins.weights @ expit(-z))
+        return _answer(kinds, gamma, z, (margins.weights, V, pull))
+
+    first = lam / (2.0 * (gamma + 0.25))
+    start = np.array([np.log(first), 0.5 * min(separation, 1.0), np.log(first)])
+    log_norm, angle, log_V = fixed_point(improved, start)
+    norm, overlap, V = float(np.exp(log_norm)), float(np.tanh(angle)), float(np.exp(log_V))
+    margins = cluster_margins(separation * overlap, -0.5 * V / norm)
+    moved = Fields(pushed(norm * margins.values, V) / norm, margins.weights)
+    return student(overlap, norm, moved, level)._replace(
+        generalisation_error=float(ndtr(-separation * overlap)),
+        tolerance_watched=tolerance(cluster_margins(separation * overlap), level),
+    )
 
 
 def largest_margin_student(lam: float, flips: float = 0.0, level: float = LEVEL) -> Student:
@@ -124,19 +152,42 @@ def largest_margin_student(lam: float, flips: float = 0.0, level: float = LEVEL)
         lack = np.maximum(1.0 - norm * margins.values, 0.0)
         return _length_and_angle(c / lam * pull, float(margins.weights @ lack**2) / lam)
 
-    log_norm, angle = _fixed_point(improved, np.array([0.0, 0.5 * c]))
+    log_norm, angle = fixed_point(improved, np.array([0.0, 0.5 * c]))
     norm, overlap = float(np.exp(log_norm)), float(np.tanh(angle))
     margins = teacher_margins(overlap, flips, 1.0 / norm)
-    pushed = np.maximum(margins.values, 1.0 / norm)
-    return student(overlap, norm, Fields(pushed, margins.weights), level)
+    moved = np.maximum(margins.values, 1.0 / norm)
+    return student(overlap, norm, Fields(moved, margins.weights), level)
 
 
-def _checked_features(kind: Features) -> tuple[float, float, float]:
-    return (
-        scalar(positive("per_input", kind.per_input), "per_input"),
-        scalar(positive("variance", kind.variance), "variance"),
-        scalar(nonnegative("teacher", kind.teacher), "teacher"),
-    )
+def _kinds(features: Sequence[Features]) -> Array:
+    """Columns of the kinds, checked: their number per input, variances, the teacher's shares."""
+    kinds = np.array(features, dtype=np.float64).reshape(-1, 3).T
+    positive("per_input", kinds[0])
+    positive("variance", kinds[1])
+    nonnegative("teacher", kinds[2])
+    if abs(kinds[2].sum() - 1.0) > 1e-9:
+        raise UserError(f"the teacher's shares must add up to 1, not {kinds[2].sum()}")
+    return kinds
+
+
+def _answer(kinds: Array, gamma: float, z: Array, training: tuple[Array, float, float]) -> Array:
+    """Length, angle and V that follow from the margins z of the training inputs.
+
+    Args:
+        kinds: From `_kinds`.
+        gamma: Weight decay.
+        z: Margins after training.
+        training: Weights of the margins, V, and the pull along the teacher.
+    """
+    (per_input, variance, teacher), (weights, V, pull) = kinds, training
+    curvature = expit(z) * expit(-z)
+    stiffness = gamma / variance + float(weights @ (curvature / (1.0 + V * curvature)))
+    along = float((teacher / stiffness).sum())
+    # q - m^2, the first part of which vanishes when the teacher is in one kind of feature.
+    spread = float((teacher / stiffness**2).sum()) - along**2
+    noise = float(weights @ expit(-z) ** 2) * float((per_input / stiffness**2).sum())
+    state = _length_and_angle(pull * along, pull**2 * max(spread, 0.0) + noise)
+    return np.array([*state, np.log((per_input / stiffness).sum())])
 
 
 def _length_and_angle(m: float, rest2: float) -> Array:
@@ -144,20 +195,20 @@ def _length_and_angle(m: float, rest2: float) -> Array:
     return np.array([0.5 * np.log(m**2 + rest2), np.arcsinh(m / np.sqrt(rest2))])
 
 
-def _pushed(k: Array, V: float) -> Array:
+def pushed(k: Array, V: float) -> Array:
     """Root of z = k + V/(1 + e^z), between k and k + V: Newton's method, bisection beside it."""
     low, high = k, k + V
-    z = np.clip(np.log1p(V), low, high)
-    for _ in range(200):
+    # Without the one in the denominator the root is an omega function, and too large.
+    z = np.minimum(k + wrightomega(np.log(V) - k), high)
+    for _ in range(100):
         g = expit(-z)
         gap = z - k - V * g
-        low, high = np.where(gap < 0, z, low), np.where(gap > 0, z, high)
-        newton = z - gap / (1.0 + V * g * (1.0 - g))
-        is_inside = (newton > low) & (newton < high)
-        better = np.where(is_inside, newton, 0.5 * (low + high))
-        step, z = np.abs(better - z), better
-        if (step <= 1e-14 * (1.0 + np.abs(z))).all():
+        step = gap / (1.0 + V * g * (1.0 - g))
+        if (np.abs(step) <= 1e-14 * (1.0 + np.abs(z))).all():
             break
+        low, high = np.where(gap < 0, z, low), np.where(gap > 0, z, high)
+        is_inside = (z - step >= low) & (z - step <= high)
+        z = np.where(is_inside, z - step, 0.5 * (low + high))
     return z
 
 
@@ -175,7 +226,7 @@ def _gaussian_mean(f: Callable[[Array], Array], spread: float, kink: float | Non
     return total
 
 
-def _fixed_point(improved: Callable[[Array], Array], state: Array) -> Array:
+def fixed_point(improved: Callable[[Array], Array], state: Array) -> Array:
     """Damped steps into the neighbourhood, then Powell's method on what is left."""
     for _ in range(_DAMPED_STEPS):
         state = 0.5 * (state + improved(state))

@@ -26,6 +26,8 @@ from epigrok.theory.inputs import (
     unwrapped,
 )
 from epigrok.theory.marchenko_pastur import mp_atom, mp_log_G, mp_log_M, mp_log_M_rate
+from epigrok.theory.quadrature import in_blocks
+from epigrok.theory.spectral_transforms import log_G, log_M
 
 LARGEST_TIME = 1e308
 """Later times do not fit a float and are infinite; `is_never_crossed` tells them from never."""
@@ -143,11 +145,11 @@ def _checked_level(level: RealLike, lam: RealLike, gamma: RealLike) -> tuple[Arr
 
 
 def _log_risk_and_rate(s: Array, which: str, lam: Array, gamma: Array) -> tuple[Array, Array]:
-    log_M = np.asarray(mp_log_M(s, lam))
+    log_m = log_M(s, lam)
     if which == "emp":
-        return log_M - gamma * s, np.asarray(mp_log_M_rate(s, lam) + gamma)
-    log_G = np.asarray(mp_log_G(s, lam))
-    return log_G - gamma * s, np.exp(log_M - log_G) + gamma
+        return log_m - gamma * s, np.asarray(mp_log_M_rate(s, lam) + gamma)
+    log_g = in_blocks(log_G, s, lam)
+    return log_g - gamma * s, np.exp(log_m - log_g) + gamma
 
 
 def _newton(start: Array, level: Array, which: str, lam: Array, gamma: Array) -> Array:

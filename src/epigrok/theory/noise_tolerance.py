@@ -38,7 +38,9 @@ class Student(NamedTuple):
     overlap: float
     """Cosine of the angle between student and teacher."""
     norm: float
-    """Length of the weights."""
+    """Length of the weights, each times the deviation of its feature."""
+    generalisation_error: float
+    r"""Share of fresh inputs it gets wrong: $\arccos(R)/\pi$ for an overlap $R$ with a teacher."""
     train_accuracy: float
     """On the labels it was trained on, flipped ones included."""
     tolerance_seen: float
@@ -52,11 +54,6 @@ class Student(NamedTuple):
         if self.tolerance_seen == 0.0:
             return np.inf
         return self.tolerance_watched / self.tolerance_seen
-
-    @property
-    def generalisation_error(self) -> float:
-        r"""Share of fresh inputs on which student and teacher differ: $\arccos(R)/\pi$."""
-        return float(np.arccos(np.clip(self.overlap, -1.0, 1.0)) / np.pi)
 
 
 class Fields(NamedTuple):
@@ -85,14 +82,20 @@ def tolerance(fields: Fields, level: float = LEVEL) -> float:
 
 
 def student(overlap: float, norm: float, margins: Fields, level: float = LEVEL) -> Student:
-    """A student from its overlap and the law of its training margins over its norm."""
+    """A teacher's student from its overlap and the law of its training margins over its norm."""
     return Student(
         overlap=overlap,
         norm=norm,
+        generalisation_error=teacher_error(overlap),
         train_accuracy=float(margins.weights @ (margins.values > 0)),
         tolerance_seen=tolerance(margins, level),
         tolerance_watched=fresh_tolerance(level),
     )
+
+
+def teacher_error(overlap: float) -> float:
+    r"""Share of inputs on which teacher and student differ: the angle between them over $\pi$."""
+    return float(np.arccos(np.clip(overlap, -1.0, 1.0)) / np.pi)
 
 
 def panels(breaks: list[float], turn: float) -> Fields:
@@ -122,6 +125,13 @@ def teacher_margins(overlap: float, flips: float, turn: float = 0.0) -> Fields:
     right = flips + (1.0 - 2.0 * flips) * ndtr(k / width)
     density = 2.0 * np.exp(-0.5 * k**2) / np.sqrt(2.0 * np.pi) * right
     return Fields(k, rule.weights * density)
+
+
+def cluster_margins(centre: float, turn: float = 0.0) -> Fields:
+    """Law of the margin of a fresh input from one of two clusters: a Gaussian around `centre`."""
+    rule = panels([centre + step for step in (-_REACH, -3.0, 0.0, 3.0, _REACH)], turn)
+    density = np.exp(-0.5 * (rule.values - centre) ** 2) / np.sqrt(2.0 * np.pi)
+    return Fields(rule.values, rule.weights * density)
 
 
 def checked_flips(flips: float) -> float:

@@ -15,8 +15,14 @@ from epigrok.theory.classifier_simulation import (
     logistic_weights,
     measured_student,
     sample_classifier_data,
+    sample_clusters,
 )
-from epigrok.theory.convex_classifier import Features, largest_margin_student, logistic_student
+from epigrok.theory.convex_classifier import (
+    Features,
+    largest_margin_student,
+    logistic_student,
+    logistic_student_of_clusters,
+)
 from epigrok.theory.inputs import Array
 from epigrok.theory.least_squares_classifier import least_squares_student
 from epigrok.theory.noise_tolerance import Student
@@ -27,16 +33,18 @@ MEANINGFUL, SUPERFLUOUS = 0.1, 1.0
 FEATURES_DECAY = 1e-3
 TIME_LAMBDA, TIME_DECAY, TIME_START = 2.0, 1e-3, 100.0
 """Weights per input, weight decay and squared length of the start along training time."""
-QUANTITIES = ("ratio", "accuracy", "train_accuracy")
+CLUSTERS_LAMBDA, CLUSTERS_DECAY = 2.0, 1e-3
+QUANTITIES = ("ratio", "accuracy", "train_accuracy", "tolerance_seen", "tolerance_watched")
 
 
 def tolerance_table(d: int = 200, num_seeds: int = 5, seed: int = 0) -> Table:
-    """Ratio of tolerances beside accuracy, in four panels.
+    """Ratio of tolerances beside accuracy, in five settings.
 
-    Columns: `panel` (data: more inputs per weight; features: those without meaning fade; rule:
-    labels with and without one; time: training from a large start), `family`, `quantity` (ratio,
-    accuracy on fresh inputs, train_accuracy), `source` (limit, simulated), `x`, `value` and for
-    simulations the `error` of the mean, else NaN.
+    Columns: `panel` (data: more inputs per weight; features: those without meaning fade; clusters:
+    inputs with one answer become alike; rule: labels with and without one; time: training from a
+    large start), `family`, `quantity` (ratio, accuracy on fresh inputs, train_accuracy and both
+    tolerances), `source` (limit, simulated), `x`, `value` and for simulations the `error` of the
+    mean, else NaN.
 
     Args:
         d: Weights of the simulated classifiers, about.
@@ -45,8 +53,8 @@ def tolerance_table(d: int = 200, num_seeds: int = 5, seed: int = 0) -> Table:
     """
     if d < 10 or num_seeds < 0:
         raise UserError(f"needs d >= 10 and num_seeds >= 0, not d = {d}, num_seeds = {num_seeds}")
-    rows = [*_data(d, num_seeds, seed), *_features(d, num_seeds, seed)]
-    rows += [*_rule(d, num_seeds, seed), *_time(d, num_seeds, seed)]
+    settings = (_data, _features, _clusters, _rule, _time)
+    rows = [row for setting in settings for row in setting(d, num_seeds, seed)]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
@@ -80,6 +88,19 @@ def _features(d: int, num_seeds: int, seed: int) -> Iterable[dict[str, Any]]:
 
         simulate = _simulator("features", x, num_seeds, seed)
         yield from simulate("logistic", draw, lambda data: logistic_weights(data, FEATURES_DECAY))
+
+
+def _clusters(d: int, num_seeds: int, seed: int) -> Iterable[dict[str, Any]]:
+    for x in np.linspace(0.0, 6.0, 31):
+        at = logistic_student_of_clusters(x, CLUSTERS_LAMBDA, CLUSTERS_DECAY)
+        yield from _limit("clusters", "logistic", x, at)
+    for x in (0.0, 1.0, 2.0, 3.0, 4.0, 5.0):
+
+        def draw(rng: np.random.Generator, x: float = x) -> ClassifierData:
+            return sample_clusters(d, round(CLUSTERS_LAMBDA * d), x, rng)
+
+        simulate = _simulator("clusters", x, num_seeds, seed)
+        yield from simulate("logistic", draw, lambda data: logistic_weights(data, CLUSTERS_DECAY))
 
 
 def _rule(d: int, num_seeds: int, seed: int) -> Iterable[dict[str, Any]]:
@@ -147,8 +168,9 @@ def _simulator(
     return simulate
 
 
-def _values(at: Student) -> tuple[float, float, float]:
-    return at.ratio, 1.0 - at.generalisation_error, at.train_accuracy
+def _values(at: Student) -> tuple[float, ...]:
+    accuracy = 1.0 - at.generalisation_error
+    return at.ratio, accuracy, at.train_accuracy, at.tolerance_seen, at.tolerance_watched
 
 
 def _row(panel: str, family: str, quantity: str, source: str, x: float) -> dict[str, Any]:
