@@ -14,11 +14,13 @@ from scipy.linalg import eigh
 
 from epigrok.figures.output import write_figure
 from epigrok.figures.theory import summary_caption, summary_figure
-from epigrok.theory.delay import crossing_s
+from epigrok.theory.convex_classifier import Features, logistic_student
+from epigrok.theory.delay import crossing_s, delay_s
 from epigrok.theory.flow import eigen_flow, risks_at
 from epigrok.theory.linear_model import summary_model
 from epigrok.theory.marchenko_pastur import mp_log_G, sample_spectrum
 from epigrok.theory.summary import summary_table
+from epigrok.theory.tolerance_table import tolerance_table
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -77,6 +79,16 @@ def main() -> None:
     report(
         "spectrum of 10,000 weights", best_of_three(lambda: sample_spectrum(12_000, 10_000, rng)), 5
     )
+    tiny = best_of_three(lambda: delay_s(1e-3, np.geomspace(1e-17, 1e-3, 50), 0.0))
+    report("50 delays much shorter than the times, one call", tiny)
+    report(
+        "a logistic classifier's noise tolerance",
+        best_of_three(lambda: logistic_student([Features(0.5)], 1e-2)),
+    )
+    report(
+        "noise tolerances of the figure, no simulations", seconds(lambda: tolerance_table(50, 0))
+    )
+    report("the same with 5 classifiers of 200 weights", seconds(lambda: tolerance_table(200, 5)))
     report("four-panel summary, 20 finite systems, all files", best_of_three(write_summary), 10)
     time_flow()
 

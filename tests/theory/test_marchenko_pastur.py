@@ -1,6 +1,7 @@
 """The spectral law against mpmath, random matrices and its own identities."""
 
 import mpmath
+import mpmath_reference as reference
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from epigrok.theory.marchenko_pastur import (
     mp_log_G_edge,
     mp_log_M,
     mp_log_M_rate,
+    mp_log_R,
     mp_pdf,
     mp_resolvent,
     sample_spectrum,
@@ -21,23 +23,6 @@ from epigrok.theory.marchenko_pastur import (
 
 aspect_ratios = st.floats(0.01, 4.0)
 times = st.one_of(st.just(0.0), st.floats(-12.0, 9.0).map(lambda x: 10.0**x))
-
-
-def log_G_reference(s: float, lam: float) -> float:
-    """mpmath's tanh-sinh rule in the distance from the edge, split at every scale it has."""
-    with mpmath.workdps(30):
-        s_, lam_ = mpmath.mpf(s), mpmath.mpf(lam)
-        edge, width = (1 - mpmath.sqrt(lam_)) ** 2, 4 * mpmath.sqrt(lam_)
-        scales = [edge * 10**k for k in range(-2, 3)] + [10**k / s_ for k in range(-2, 2)]
-        scales += [k / s_ for k in (20, 40, 60, 80)]
-        points = [mpmath.mpf(0), *sorted({x for x in scales if 0 < x < width})]
-        points.append(min(width, 120 / s_))
-        points = [x for x in points if x <= points[-1]]
-        integral = mpmath.quad(
-            lambda u: mpmath.sqrt(u * (width - u)) / (edge + u) * mpmath.exp(-s_ * u), points
-        )
-        continuous = integral / (2 * mpmath.pi * lam_) * mpmath.exp(-edge * s_)
-        return float(mpmath.log(continuous + max(0, 1 - 1 / lam_)))
 
 
 @pytest.mark.parametrize(
@@ -48,12 +33,23 @@ def log_G_reference(s: float, lam: float) -> float:
             10.0 ** np.random.default_rng(6).uniform(-3, 9, 8),
         )),
         (0.01, 1e9), (0.9, 1e9), (4.0, 1e9), (0.999, 1e5), (1.0 - 1e-8, 1.0), (1.0 - 1e-10, 1e3),
-        (1.0, 1e9), (1.0 + 1e-9, 1e4),
+        (1.0, 1e9), (1.0 + 1e-9, 1e4), (1.0 + 1e-9, 1e9), (1.0 + 1e-9, 1e40), (1.0 + 1e-15, 1e20),
+        (1e-17, 0.1), (1e-40, 30.0), (1.0, 1e280), (0.5, 1e200), (1e30, 1e-30), (1e300, 1e-299),
+        (1.0 - 1e-16, 0.3), (1.0 + 1e-12, 0.7),
     ],
 )  # fmt: skip
-def test_log_G_equals_mpmath(lam: float, s: float) -> None:
-    edge_time = float(mp_edges(lam)[0]) * s
-    assert abs(mp_log_G(s, lam) - log_G_reference(s, lam)) < 3e-14 * (1.0 + edge_time)
+def test_transforms_equal_mpmath(lam: float, s: float) -> None:
+    """Relative to themselves, which is stricter than the transforms relative to one."""
+    with mpmath.workdps(60):
+        log_G, log_R = (f(mpmath.mpf(s), lam) for f in (reference.log_G, reference.log_R))
+        assert abs(mp_log_G(s, lam) / log_G - 1) < 3e-14
+        assert abs(mp_log_R(s, lam) / log_R - 1) < 3e-14
+
+
+def test_G_near_one_is_the_logarithm_of_its_atom() -> None:
+    with mpmath.workdps(30):
+        atom = float(mpmath.log(reference.atom(1.0 + 1e-9)))
+    assert mp_log_G(1e40, 1.0 + 1e-9) == pytest.approx(atom, rel=1e-15)
 
 
 @pytest.mark.parametrize("lam", [0.01, 0.37, 0.999, 1.0, 2.3])

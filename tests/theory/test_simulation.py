@@ -5,7 +5,9 @@ import pytest
 
 from epigrok.theory import flow
 from epigrok.theory.delay import crossings
+from epigrok.theory.excess_risk import log_relative_risk, log_relative_risk_of_spectrum
 from epigrok.theory.linear_model import LinearModel, summary_model
+from epigrok.theory.marchenko_pastur import sample_spectrum
 from epigrok.theory.simulation import (
     FiniteSystem,
     residual_moments,
@@ -78,3 +80,38 @@ def test_a_risk_that_dips_and_rises_again_has_crossed() -> None:
     s = risk_crossing(system, level, "gen")
     assert residual_moments(system, s, "gen").risk == pytest.approx(level, rel=1e-10)
     assert times[np.argmax(risks <= level) - 1] <= s <= times[np.argmax(risks <= level)]
+
+
+@pytest.mark.parametrize(("n", "d"), [(12, 5), (6, 9)])
+def test_self_averaged_sums_are_exact_for_evenly_spread_gaps(n: int, d: int) -> None:
+    """From the posterior widened by the same amount along every direction."""
+    rng = np.random.default_rng(3)
+    X, w_star = rng.standard_normal((n, d)), rng.standard_normal(d)
+    sigma2, tau2, gap = 0.3, 1.5, 0.8
+    posterior = np.linalg.inv(X.T @ X / sigma2 + np.eye(d) / tau2)
+    mean = posterior @ X.T @ (X @ w_star) / sigma2
+    data = flow.eigen_flow(X, X @ w_star, sigma2, tau2, mean, posterior + gap * np.eye(d))
+    s = np.array([0.0, 0.5, 7.0, 300.0])
+    risks = flow.risks_at(data, s * sigma2 / (2 * n), w_star, 0.0)
+    for which in ("emp", "gen"):
+        log_risk = log_relative_risk_of_spectrum(s, which, data.nu, sigma2 / (n * tau2))
+        excess = gap * d / 2 * np.exp(log_risk)
+        assert getattr(risks, which).quadratic == pytest.approx(excess, rel=1e-9)
+
+
+@pytest.mark.parametrize("lam", [0.3, 0.9, 1.5])
+def test_self_averaged_sums_tend_to_the_limit_curves(lam: float) -> None:
+    n, s = 3000, np.array([0.1, 1.0, 5.0])
+    nu = sample_spectrum(n, round(lam * n), np.random.default_rng(5))
+    for which in ("emp", "gen"):
+        finite = log_relative_risk_of_spectrum(s, which, nu, 1e-3)
+        # Eigenvalues repel: sums over them scatter by 1/d, not by its square root.
+        assert finite == pytest.approx(log_relative_risk(s, which, lam, 1e-3), abs=20 / n)
+
+
+def test_a_finite_system_ends_with_its_slowest_mode() -> None:
+    nu = np.array([0.2, 0.5, 3.0])
+    for which, weight in (("emp", 0.2), ("gen", 1.0)):
+        late = log_relative_risk_of_spectrum(1e5, which, nu, 0.1)
+        assert late == pytest.approx(-0.3e5 + np.log(weight / 3), rel=1e-14)
+    assert log_relative_risk_of_spectrum(1.0, "emp", [0.0, 0.0], 0.0) == -np.inf

@@ -76,8 +76,41 @@ def test_the_table_is_for_people(lam: str, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize(
+    ("arguments", "never"),
+    [
+        (["--lam", "1", "--eps-over-c0", "1e-300"], False),
+        (["--lam", "1.5", "--gamma", "1e-308", "--eps-over-c0", "1e-3"], False),
+        (["--lam", "1.5", "--eps-over-c0", "1e-3"], True),
+    ],
+)
+def test_late_is_not_never(
+    arguments: list[str], never: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = delay_json(capsys, *arguments)
+    word = "inf" if never else "beyond 1e308"
+    assert content["s_gen_peak"] == content["delta_s_grok"] == word
+    reached = next(x for x in content["validity"]["assumptions"] if x["name"] == "peak_is_reached")
+    assert reached["value"] == word
+    assert reached["holds"] is not never
+    assert main(["theory", "delay", *arguments]) == 0
+    text = capsys.readouterr().out
+    assert ("never" in text.splitlines()[4]) is never
+    assert ("beyond 1e308" in text.splitlines()[4]) is not never
+
+
+@pytest.mark.parametrize("gamma", ["0", "1", "1e300"])
+@pytest.mark.parametrize("lam", ["1e-300", "1", "1e300"])
+def test_extreme_parameters_print_numbers_and_nothing_else(
+    lam: str, gamma: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Warnings are errors in the tests."""
+    delay_json(capsys, "--lam", lam, "--gamma", gamma, "--eps-over-c0", "1e-200", "--d", "9")
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["delay", "--lam", "0.5", "--eps-over-c0", "5e-324"], "eps_over_C0 must be at least 1.78"),
         (["delay", "--lam", "-1", "--eps-over-c0", "1e-3"], "lam must be positive, not -1.0"),
         (["delay", "--lam", "0.9", "--eps-over-c0", "0"], "eps_over_C0 must be positive, not 0.0"),
         (["delay", "--lam", "nan", "--eps-over-c0", "0.1"], "lam must be finite, not nan"),
@@ -117,7 +150,7 @@ def test_figures_and_data_are_written(tmp_path: Path, capsys: pytest.CaptureFixt
     names = {path.name for path in printed}
     assert names == {
         f"{figure}.{suffix}"
-        for figure in ("theory-summary", "theory-delay-error")
+        for figure in ("theory-summary", "theory-delay-error", "theory-tolerance")
         for suffix in ("pdf", "svg", "png", "csv", "txt")
     }
     assert "ε = 0.004" in (out / "theory-summary.txt").read_text()

@@ -5,8 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from epigrok import theory
 from epigrok.theory import bayes_risk, delay, marchenko_pastur, threshold
+from epigrok.theory.convex_classifier import (
+    Features,
+    largest_margin_student,
+    logistic_student,
+    logistic_student_of_clusters,
+)
 from epigrok.theory.delay import crossings, delay_leading
+from epigrok.theory.least_squares_classifier import least_squares_student
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "theory.md").read_text()
 
@@ -121,6 +129,66 @@ def test_edge_weights() -> None:
         edge = 1 - gamma / (marchenko_pastur.mp_edges(lam)[0] + gamma)
         mean = 1 - gamma * marchenko_pastur.mp_resolvent(lam, gamma)
         assert edge / mean == pytest.approx(stated, rel=0.02)
+
+
+@pytest.mark.parametrize("row", table_after("n/d"), ids=lambda row: row[0])
+def test_tolerance_table(row: list[str]) -> None:
+    lam = 1 / float(row[0])
+    students = (largest_margin_student(lam), logistic_student([Features(lam)], 0.01))
+    for found, (error, ratio) in zip(students, (row[1:3], row[3:5])):
+        assert f"{found.generalisation_error:.3f}" == error
+        assert f"{found.ratio:.3f}" == ratio
+    if row[5] != "-":
+        assert f"{largest_margin_student(lam, 0.5).ratio:.3f}" == row[5]
+    else:
+        assert lam <= 0.5
+
+
+def test_where_the_ratio_misleads() -> None:
+    for per_weight, ratio in ((1.00, 0.5), (1.42, 1.0)):
+        assert largest_margin_student(1 / per_weight, 0.5).ratio == pytest.approx(ratio, rel=0.02)
+    times = [least_squares_student(s, 2.0, 1e-3, 100.0) for s in (10.0, 100.0, 1e3, np.inf)]
+    assert [f"{at.ratio:.3g}" for at in times] == ["2.2", "1.77", "1.14", "0.215"]
+    accuracies = [f"{1 - at.generalisation_error:.3f}" for at in times]
+    assert accuracies == ["0.517", "0.519", "0.529", "0.661"]
+    assert min(at.train_accuracy for at in times) > 0.999
+    decays = [logistic_student([Features(0.5)], gamma) for gamma in (1e-6, 0.01, 1.0)]
+    assert [f"{at.ratio:.3f}" for at in decays] == ["0.425", "0.398", "0.513"]
+    assert min(decays, key=lambda at: at.generalisation_error) is decays[1]
+    assert page_has("2.20, 1.77, 1.14", "0.425, 0.398,", "0.517, 0.519, 0.529 and 0.661")
+
+
+def test_where_the_ratio_is_a_sign() -> None:
+    for per_weight, ratio, error in ((2.445, 0.5, 0.165), (10.61, 0.9, 0.046)):
+        found = largest_margin_student(1 / per_weight)
+        assert found.ratio == pytest.approx(ratio, rel=1e-3)
+        assert found.generalisation_error == pytest.approx(error, abs=6e-4)
+    ends = [
+        logistic_student([Features(0.1), Features(1.0, size**2, 0.0)], 1e-3) for size in (1.0, 1e-3)
+    ]
+    assert [f"{1 - at.generalisation_error:.2f}" for at in ends] == ["0.73", "0.95"]
+    assert [f"{at.ratio:.2f}" for at in ends] == ["0.26", "0.76"]
+    assert min(at.train_accuracy for at in ends) > 0.996
+
+
+def test_clusters() -> None:
+    found = [logistic_student_of_clusters(x, 2.0, 1e-3) for x in (0.0, 1.0, 2.0, 3.0, 5.0)]
+    assert [f"{1 - at.generalisation_error:.3g}" for at in found] == [
+        "0.5", "0.691", "0.93", "0.994", "1",
+    ]  # fmt: skip
+    assert [f"{at.ratio:.3f}" for at in found] == ["0.232", "0.208", "0.342", "0.655", "0.888"]
+    assert f"{found[0].tolerance_watched:.2f}" == "0.16"
+    assert f"{found[-1].tolerance_watched:.1f}" == "2.7"
+    assert min(at.train_accuracy for at in found) > 0.999
+    assert page_has("0.50, 0.69, 0.93, 0.994 and 1", "0.232, 0.208, 0.342, 0.655 and 0.888")
+
+
+@pytest.mark.parametrize("row", table_after("label"), ids=lambda row: row[0].split("`")[1])
+def test_label_table(row: list[str]) -> None:
+    for reference in row[1].replace("`", "").split(", "):
+        module, _, name = reference.partition(".")
+        assert callable(getattr(getattr(theory, module), name)), reference
+    assert "::" in row[2]
 
 
 def test_the_page_names_tests_that_exist() -> None:

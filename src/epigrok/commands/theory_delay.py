@@ -13,15 +13,19 @@ from epigrok.theory.delay import (
     crossings_lambert,
     delay_bounds,
     delay_leading,
+    event_levels,
 )
-from epigrok.theory.threshold import GROK_LEVEL, PEAK_LEVEL
+from epigrok.theory.excess_risk import is_never_crossed
 from epigrok.theory.validity import ValidityReport, validity_report
 
 _EVENTS = {"peak": "EU peak (risk = 1.0991 eps)", "grok": "accuracy threshold (risk = eps/8)"}
-_FORMULAS = {
-    "lambert": "Lambert W",
-    "edge_newton_1": "edge-Newton, 1 step",
-    "edge_newton_3": "edge-Newton, 3 steps",
+_EXACT_TIMES = {f"{what}_{event}" for what in ("s_gen", "delta_s") for event in _EVENTS}
+_BEYOND = "beyond 1e308"
+_ROWS = {
+    "": "exact",
+    "lambert_": "Lambert W",
+    "edge_newton_1_": "edge-Newton, 1 step",
+    "edge_newton_3_": "edge-Newton, 3 steps",
 }
 
 
@@ -30,8 +34,9 @@ class DelayRequest:
     """Print exact peak and threshold times, every approximation, bounds and a validity report.
 
     Times are s = 2nt/sigma^2. Without --json a table; with it one JSON object, where null is a time
-    that does not exist (a risk that starts below the level, a formula outside its range) and "inf"
-    a level that is never reached.
+    that does not exist (a risk that starts below the level, a formula outside its range), "inf" a
+    level that is never reached or a bound without end, and "beyond 1e308" a time that is finite but
+    later than any float.
     """
 
     lam: float
@@ -57,6 +62,7 @@ def print_delay(request: DelayRequest) -> None:
     report = validity_report(
         *parameters, request.d, request.floor_over_eps, request.covariance_share
     )
+    infinite = infinite_numbers(*parameters)
     if request.json:
         validity = dataclasses.asdict(report) | {"all_hold": report.all_hold}
         content = {
@@ -66,9 +72,9 @@ def print_delay(request: DelayRequest) -> None:
             **times,
             "validity": validity,
         }
-        print(json.dumps(_strict(content), indent=2, allow_nan=False))
+        print(json.dumps(_strict(content, infinite), indent=2, allow_nan=False))
     else:
-        print(delay_text(request, times, report))
+        print(delay_text(request, times, report, infinite))
 
 
 def delay_numbers(lam: float, gamma: float, eps_over_C0: float) -> dict[str, float]:
@@ -79,11 +85,11 @@ def delay_numbers(lam: float, gamma: float, eps_over_C0: float) -> dict[str, flo
     """
     numbers = _named(crossings(lam, gamma, eps_over_C0), "")
     numbers["delta_s_paper"] = float(delay_leading(lam, gamma))
-    for event, level in (("peak", PEAK_LEVEL), ("grok", GROK_LEVEL)):
-        bounds = delay_bounds(level * eps_over_C0, lam, gamma)
+    for event, level in zip(_EVENTS, event_levels(eps_over_C0)):
+        bounds = delay_bounds(level, lam, gamma)
         numbers[f"delta_s_lower_{event}"] = float(bounds.lower)
         numbers[f"delta_s_upper_{event}"] = float(bounds.upper)
-        numbers[f"s_gen_atom_{event}"] = float(crossing_atom(level * eps_over_C0, lam, gamma))
+        numbers[f"s_gen_atom_{event}"] = float(crossing_atom(level, lam, gamma))
     formulas = {
         "lambert": crossings_lambert(lam, gamma, eps_over_C0),
         "edge_newton_1": crossings_edge_newton(lam, gamma, eps_over_C0, steps=1),
@@ -94,29 +100,56 @@ def delay_numbers(lam: float, gamma: float, eps_over_C0: float) -> dict[str, flo
     return numbers
 
 
-def delay_text(request: DelayRequest, numbers: dict[str, float], report: ValidityReport) -> str:
+def infinite_numbers(lam: float, gamma: float, eps_over_C0: float) -> frozenset[str]:
+    """Names of the numbers that are infinite, and not only too large for a float."""
+    names = set()
+    for event, level in zip(_EVENTS, event_levels(eps_over_C0)):
+        if is_never_crossed(level, "gen", lam, gamma):
+            names |= {f"s_gen_{event}", f"delta_s_{event}", f"s_gen_atom_{event}"}
+        if gamma == 0.0 and lam >= 1.0:
+            names.add(f"delta_s_upper_{event}")
+        if lam == 1.0:
+            names |= {f"s_gen_lambert_{event}", f"delta_s_lambert_{event}"}
+    if "s_gen_peak" in names:
+        names |= {"nu_minus_s_gen", "peak_is_reached"}
+    if lam == 1.0:
+        names |= {"gamma_over_nu_minus", "uniform_weights"}
+    return frozenset(names)
+
+
+def delay_text(
+    request: DelayRequest,
+    numbers: dict[str, float],
+    report: ValidityReport,
+    infinite: frozenset[str],
+) -> str:
     """The report for people."""
     lines = [
         f"lambda = {request.lam:g}, gamma = {request.gamma:g}, eps/C0 = {request.eps_over_c0:g}; "
         "times are s = 2nt/sigma^2",
     ]
     heading = f"{'':<24}{'training':>14}{'generalisation':>16}{'delay':>14}{'error':>14}"
+    shown = {name: _shown(name, value, infinite) for name, value in numbers.items()}
     for event, title in _EVENTS.items():
         exact = numbers[f"delta_s_{event}"]
-        lines += ["", title, heading, _row("exact", numbers, event, "", exact)]
-        lines += [_row(name, numbers, event, f"{key}_", exact) for key, name in _FORMULAS.items()]
-        paper = numbers["delta_s_paper"]
-        lines.append(f"  {'leading order (paper)':<52}{paper:>14.7g}{_error(paper, exact):>14}")
-        bounds = (numbers[f"delta_s_{end}_{event}"] for end in ("lower", "upper"))
-        for end, bound in zip(("lower bound", "upper bound"), bounds):
-            lines.append(f"  {end:<52}{bound:>14.7g}{_error(bound, exact):>14}")
+        lines += ["", title, heading]
+        for prefix, name in _ROWS.items():
+            emp, gen, delta = (f"{x}_{prefix}{event}" for x in ("s_emp", "s_gen", "delta_s"))
+            error = "" if name == "exact" else _error(numbers[delta], exact)
+            lines.append(
+                f"  {name:<22}{shown[emp]:>14}{shown[gen]:>16}{shown[delta]:>14}{error:>14}"
+            )
+        ends = {"leading order (paper)": "delta_s_paper"}
+        ends |= {f"{end} bound": f"delta_s_{end}_{event}" for end in ("lower", "upper")}
+        for title_of_end, name in ends.items():
+            error = _error(numbers[name], exact)
+            lines.append(f"  {title_of_end:<52}{shown[name]:>14}{error:>14}")
         if request.lam > 1.0:
-            atom = numbers[f"s_gen_atom_{event}"]
-            lines.append(f"  {'atom alone (lambda > 1)':<36}{atom:>16.7g}")
+            lines.append(f"  {'atom alone (lambda > 1)':<36}{shown[f's_gen_atom_{event}']:>16}")
     lines += ["", "validity"]
     for item in report.assumptions:
         verdict = {True: "holds", False: "FAILS", None: "unknown"}[item.holds]
-        value = "-" if item.value is None else f"{item.value:.4g}"
+        value = "-" if item.value is None else _shown(item.name, item.value, infinite, 4)
         lines.append(f"  {verdict:<9}{item.name:<25}{item.requirement:<26}value: {value}")
         if item.holds is False:
             lines.append(f"           {item.meaning.removeprefix('otherwise ')}")
@@ -124,16 +157,18 @@ def delay_text(request: DelayRequest, numbers: dict[str, float], report: Validit
 
 
 def _named(times: Crossings, prefix: str) -> dict[str, float]:
-    named = {f"{field[:6]}{prefix}{field[6:]}": float(v) for field, v in times._asdict().items()}
-    named[f"delta_s_{prefix}peak"] = float(times.delta_s_peak)
-    named[f"delta_s_{prefix}grok"] = float(times.delta_s_grok)
-    return named
+    """Times by name, the prefix before the event: `s_emp_peak` becomes `s_emp_lambert_peak`."""
+    parts = {field: field.rpartition("_") for field in times._fields}
+    return {
+        f"{parts[field][0]}_{prefix}{parts[field][2]}": float(value)
+        for field, value in times._asdict().items()
+    }
 
 
-def _row(name: str, numbers: dict[str, float], event: str, prefix: str, exact: float) -> str:
-    emp, gen, delta = (numbers[f"{x}_{prefix}{event}"] for x in ("s_emp", "s_gen", "delta_s"))
-    error = "" if name == "exact" else _error(delta, exact)
-    return f"  {name:<22}{emp:>14.7g}{gen:>16.7g}{delta:>14.7g}{error:>14}"
+def _shown(name: str, value: float, infinite: frozenset[str], digits: int = 7) -> str:
+    if math.isinf(value):
+        return _BEYOND if name not in infinite else "never" if name in _EXACT_TIMES else "inf"
+    return f"{value:.{digits}g}"
 
 
 def _error(delta: float, exact: float) -> str:
@@ -142,12 +177,14 @@ def _error(delta: float, exact: float) -> str:
     return f"{100.0 * (delta / exact - 1.0):+.3g} %"
 
 
-def _strict(value: Any) -> Any:
-    """Numbers JSON has no token for: NaN becomes null, infinity the string "inf"."""
+def _strict(value: Any, infinite: frozenset[str], name: str = "") -> Any:
+    """Numbers JSON has no token for: NaN becomes null, infinity says whether it is one."""
     if isinstance(value, dict):
-        return {key: _strict(item) for key, item in value.items()}
+        # An assumption's value goes by the assumption's name.
+        names = {key: str(value.get("name", key)) if key == "value" else key for key in value}
+        return {key: _strict(item, infinite, names[key]) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_strict(item) for item in value]
+        return [_strict(item, infinite, name) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "inf"
+        return None if math.isnan(value) else ("inf" if name in infinite else _BEYOND)
     return value

@@ -24,9 +24,8 @@ from epigrok.theory.inputs import (
     side,
     unwrapped,
 )
-from epigrok.theory.marchenko_pastur import lower_edge, mp_atom, mp_log_G_edge
-
-_LARGEST_LOG_TIME = 690.0  # times beyond e^690 are infinite
+from epigrok.theory.marchenko_pastur import mp_atom, mp_log_G_edge
+from epigrok.theory.spectral_rule import log_lower_edge, lower_edge
 
 
 def edge_prefactors(lam: RealLike) -> tuple[FloatOrArray, FloatOrArray]:
@@ -66,7 +65,7 @@ def crossing_lambert(level: RealLike, which: str, lam: RealLike, gamma: RealLike
     """
     is_gen = side(which) == "gen"
     level, lam, gamma = _checked(level, lam, gamma)
-    log_k = np.log(edge_prefactors(lam)[int(is_gen)])
+    log_k = _log_k_emp(lam) - (log_lower_edge(lam) if is_gen else 0.0)
     crossing = _power_law_crossing(level, log_k, 1.5, lower_edge(lam) + gamma)
     crossing = np.where(np.isposinf(log_k), np.inf, crossing)
     in_range = (level < 1.0) & ~(is_gen & (lam > 1.0))
@@ -80,7 +79,7 @@ def crossing_upper_bound(
     crossing = np.asarray(crossing_lambert(level, which, lam, gamma))
     if which == "gen":
         level, lam, gamma = _checked(level, lam, gamma)
-        log_k = np.log(lam**-0.75 / np.sqrt(np.pi))
+        log_k = _log_k_emp(lam) + np.log(2.0)
         early = _power_law_crossing(level, log_k, 0.5, lower_edge(lam) + gamma)
         crossing = np.minimum(crossing, early)
     return unwrapped(crossing)
@@ -100,15 +99,17 @@ def crossing_edge_newton(
     s = np.where(np.isfinite(s), s, np.nan)
     level, lam, gamma = _checked(level, lam, gamma)
     for _ in range(steps):
-        log_M, rate = _edge_log_M(s, lam)
-        log_risk = log_M
-        if is_gen:
-            log_risk = _edge_log_G(s, lam)
-            rate = np.exp(np.minimum(log_M - log_risk, 300.0))
-        gap = log_risk - gamma * s - np.log(level)
-        # In log s, where the power laws are straight lines and no step can leave the axis.
-        s = s * np.exp(np.clip(gap / (s * (rate + gamma)), -300.0, 300.0))
-    return unwrapped(s)
+        # Far out of its range the formula overflows on its way to NaN.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            log_M, rate = _edge_log_M(s, lam)
+            log_risk = log_M
+            if is_gen:
+                log_risk = _edge_log_G(s, lam)
+                rate = np.exp(np.minimum(log_M - log_risk, 300.0))
+            gap = log_risk - gamma * s - np.log(level)
+            # In log s, where the power laws are straight lines and no step can leave the axis.
+            s = s * np.exp(np.clip(gap / (s * (rate + gamma)), -300.0, 300.0))
+    return unwrapped(np.where(s < np.inf, s, np.nan))
 
 
 def crossing_atom(level: RealLike, lam: RealLike, gamma: RealLike) -> FloatOrArray:
@@ -120,9 +121,10 @@ def crossing_atom(level: RealLike, lam: RealLike, gamma: RealLike) -> FloatOrArr
     level, lam, gamma = _checked(level, lam, gamma)
     atom = np.asarray(mp_atom(lam))
     is_above = atom >= level
-    excess = np.where(is_above, np.log(np.where(is_above, atom / level, 1.0)), 0.0)
+    excess = np.where(is_above, np.log(np.where(is_above, atom, 1.0)) - np.log(level), 0.0)
     time = np.where(is_above, np.inf, 0.0)
-    np.divide(excess, gamma, out=time, where=gamma > 0)
+    with np.errstate(over="ignore"):
+        np.divide(excess, gamma, out=time, where=gamma > 0)
     return unwrapped(np.where((lam > 1.0) & (level < 1.0), time, np.nan))
 
 
@@ -134,23 +136,28 @@ def _checked(level: RealLike, lam: RealLike, gamma: RealLike) -> tuple[Array, ..
     )
 
 
+def _log_k_emp(lam: Array) -> Array:
+    return np.asarray(-0.75 * np.log(lam) - np.log(2.0 * np.sqrt(np.pi)))
+
+
 def _power_law_crossing(level: Array, log_k: Array, power: float, rate: Array) -> Array:
     """Solution of k s^-p e^(-rate s) = level: s = (p/rate) W0((rate/p) (k/level)^(1/p))."""
-    log_time = np.minimum((log_k - np.log(level)) / power, _LARGEST_LOG_TIME)
+    log_time = (log_k - np.log(level)) / power
     has_rate = rate > 0
     safe_rate = np.where(has_rate, rate, 1.0)
     # wrightomega(x) is W0(e^x), whose argument itself would overflow.
     omega = np.where(has_rate, wrightomega(np.log(safe_rate / power) + log_time), 0.0)
-    crossing = np.where(omega > 1.0, power / safe_rate * omega, np.exp(log_time - omega))
-    is_beyond = ~has_rate & (log_time >= _LARGEST_LOG_TIME)
-    return np.where(is_beyond, np.inf, crossing)
+    with np.errstate(over="ignore"):
+        early = np.exp(np.minimum(log_time, 1e3) - omega)
+        crossing: Array = np.where(omega > 1.0, power / safe_rate * omega, early)
+    return crossing
 
 
 def _edge_log_M(s: Array, lam: Array) -> tuple[Array, Array]:
     """Late-time log M with its first correction, and its decay rate; NaN where it is negative."""
     correction = 3.0 / (16.0 * np.sqrt(lam) * s)
     correction = np.where(correction < 1.0, correction, np.nan)
-    log_M = np.log(edge_prefactors(lam)[0]) - 1.5 * np.log(s) - lower_edge(lam) * s
+    log_M = _log_k_emp(lam) - 1.5 * np.log(s) - lower_edge(lam) * s
     rate = lower_edge(lam) + 1.5 / s - correction / (s * (1.0 - correction))
     return log_M + np.log1p(-correction), rate
 

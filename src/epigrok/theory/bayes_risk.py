@@ -27,7 +27,8 @@ from epigrok.theory.inputs import (
     side,
     unwrapped,
 )
-from epigrok.theory.marchenko_pastur import lower_edge, mp_atom, mp_resolvent, tilted_expectation
+from epigrok.theory.marchenko_pastur import mp_atom, mp_resolvent, tilted_expectation
+from epigrok.theory.spectral_rule import lower_edge
 
 
 class BayesExcessRisk(NamedTuple):

@@ -9,7 +9,10 @@ decreasing: every level below $C_0$ is crossed at most once, and Newton's method
 """
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
 
+from epigrok.errors import UserError
 from epigrok.theory.asymptotics import crossing_atom, crossing_upper_bound
 from epigrok.theory.inputs import (
     Array,
@@ -18,20 +21,44 @@ from epigrok.theory.inputs import (
     broadcast,
     nonnegative,
     positive,
+    quotient,
     side,
     unwrapped,
 )
 from epigrok.theory.marchenko_pastur import mp_atom, mp_log_G, mp_log_M, mp_log_M_rate
+from epigrok.theory.quadrature import in_blocks
+from epigrok.theory.spectral_transforms import log_G, log_M
 
+LARGEST_TIME = 1e308
+"""Later times do not fit a float and are infinite; `is_never_crossed` tells them from never."""
 _MAX_NEWTON_STEPS = 200  # seven are usual; only rounding could ever ask for more than fifty
-_LARGEST_TIME = 1e290
 
 
 def log_relative_risk(s: RealLike, which: str, lam: RealLike, gamma: RealLike) -> FloatOrArray:
     r"""$\log(L/C_0) = -\gamma s + \log G(s)$ (`gen`) or $-\gamma s + \log M(s)$ (`emp`)."""
     transform = mp_log_G if side(which) == "gen" else mp_log_M
     s, lam, gamma = _checked(s, lam, gamma)
-    return unwrapped(np.asarray(transform(s, lam) - gamma * s))
+    with np.errstate(over="ignore"):
+        return unwrapped(np.asarray(transform(s, lam) - gamma * s))
+
+
+def log_relative_risk_of_spectrum(
+    s: RealLike, which: str, nu: RealLike, gamma: RealLike
+) -> FloatOrArray:
+    r"""The paper's self-averaged sums: the same for $d$ given eigenvalues instead of their law.
+
+    $\log \frac1d \sum_i e^{-s(\nu_i + \gamma)}$ (`gen`), with a factor $\nu_i$ (`emp`), in units of
+    $C_0$. The average is exact if the initial gaps are spread evenly over the modes.
+    """
+    is_emp = side(which) == "emp"
+    nu, gamma = nonnegative("nu", nu), nonnegative("gamma", gamma)
+    if nu.ndim != 1 or not nu.size:
+        raise UserError(f"nu must be a list of eigenvalues, not of shape {nu.shape}")
+    s, gamma = broadcast(s=nonnegative("s", s), gamma=gamma)
+    with np.errstate(over="ignore", divide="ignore"):
+        exponents = np.log(nu) - s[..., None] * nu if is_emp else -s[..., None] * nu
+        # The slowest mode decides late on: the others are relative to it.
+        return unwrapped(logsumexp(exponents, axis=-1) - np.log(nu.size) - gamma * s)
 
 
 def decay_rate(s: RealLike, which: str, lam: RealLike, gamma: RealLike) -> FloatOrArray:
@@ -46,27 +73,39 @@ def crossing_s(level: RealLike, which: str, lam: RealLike, gamma: RealLike) -> F
 
     Returns:
         NaN where `level` is 1 or more: the risk starts below it. Infinity where the risk never
-        falls that far, which needs $\lambda > 1$, $\gamma = 0$ and a level of at most
-        $1 - 1/\lambda$.
+        falls that far, see `is_never_crossed`, and where it does so after `LARGEST_TIME`.
     """
     which = side(which)
-    level, lam, gamma = broadcast(
-        level=positive("level", level, allow_inf=True),
-        lam=positive("lam", lam),
-        gamma=nonnegative("gamma", gamma),
-    )
-    has_floor = (which == "gen") & (lam > 1.0) & (gamma == 0.0) & (level <= mp_atom(lam))
+    level, lam, gamma = _checked_level(level, lam, gamma)
+    never = np.asarray(is_never_crossed(level, which, lam, gamma))
     # From the right of a convex curve the first Newton step lands left of the root, after which
     # the steps only approach it; with an atom, start from its lower bound on the left.
     start = np.asarray(crossing_upper_bound(level, which, lam, gamma))
     if which == "gen":
         start = np.where(lam > 1.0, crossing_atom(level, lam, gamma), start)
-    crossing = np.where(has_floor, np.inf, np.where(level < 1.0, start, np.nan))
-    solvable = (level < 1.0) & (crossing < _LARGEST_TIME)
+    crossing = np.where(never, np.inf, np.where(level < 1.0, start, np.nan))
+    is_late = ~never & (level < 1.0) & (crossing >= LARGEST_TIME)
+    if is_late.any():
+        end = np.full(int(is_late.sum()), LARGEST_TIME)
+        last = np.asarray(log_relative_risk(end, which, lam[is_late], gamma[is_late]))
+        crossing[is_late] = np.where(last <= np.log(level[is_late]), LARGEST_TIME, np.inf)
+    solvable = (level < 1.0) & (crossing <= LARGEST_TIME)
     crossing[solvable] = _newton(
         crossing[solvable], level[solvable], which, lam[solvable], gamma[solvable]
     )
     return unwrapped(crossing)
+
+
+def is_never_crossed(
+    level: RealLike, which: str, lam: RealLike, gamma: RealLike
+) -> NDArray[np.bool_]:
+    r"""Whether the risk stays above `level` for ever.
+
+    That needs generalisation, $\lambda > 1$, $\gamma = 0$ and a level of at most $1 - 1/\lambda$.
+    """
+    is_gen = side(which) == "gen"
+    level, lam, gamma = _checked_level(level, lam, gamma)
+    return np.asarray(is_gen & (lam > 1.0) & (gamma == 0.0) & (level <= mp_atom(lam)))
 
 
 def log_excess_risk(
@@ -74,8 +113,9 @@ def log_excess_risk(
 ) -> FloatOrArray:
     r"""$\log L$ at time $t$ in the paper's units: $\beta = n/\sigma^2$, $\alpha = 1/\tau^2$."""
     beta, C0 = positive("beta", beta), positive("C0", C0)
-    s = 2.0 * beta * nonnegative("t", t)
-    log_risk = log_relative_risk(s, which, lam, nonnegative("alpha", alpha) / beta)
+    s = quotient("2 beta t", nonnegative("t", t), 0.5 / beta)
+    gamma = quotient("gamma = alpha / beta", nonnegative("alpha", alpha), beta)
+    log_risk = log_relative_risk(s, which, lam, gamma)
     return unwrapped(np.asarray(log_risk + np.log(C0)))
 
 
@@ -84,9 +124,10 @@ def crossing_time(
 ) -> FloatOrArray:
     r"""Time $t$ at which the excess risk equals `c`; NaN and infinity as in `crossing_s`."""
     beta, C0 = positive("beta", beta), positive("C0", C0)
-    level = positive("c", c) / C0
-    s = crossing_s(level, which, lam, nonnegative("alpha", alpha) / beta)
-    return unwrapped(np.asarray(s / (2.0 * beta)))
+    level = quotient("c / C0", positive("c", c), C0)
+    gamma = quotient("gamma = alpha / beta", nonnegative("alpha", alpha), beta)
+    with np.errstate(over="ignore"):
+        return unwrapped(np.asarray(crossing_s(level, which, lam, gamma) * (0.5 / beta)))
 
 
 def _checked(s: RealLike, lam: RealLike, gamma: RealLike) -> tuple[Array, ...]:
@@ -95,12 +136,20 @@ def _checked(s: RealLike, lam: RealLike, gamma: RealLike) -> tuple[Array, ...]:
     )
 
 
+def _checked_level(level: RealLike, lam: RealLike, gamma: RealLike) -> tuple[Array, ...]:
+    return broadcast(
+        level=positive("level", level, allow_inf=True),
+        lam=positive("lam", lam),
+        gamma=nonnegative("gamma", gamma),
+    )
+
+
 def _log_risk_and_rate(s: Array, which: str, lam: Array, gamma: Array) -> tuple[Array, Array]:
-    log_M = np.asarray(mp_log_M(s, lam))
+    log_m = log_M(s, lam)
     if which == "emp":
-        return log_M - gamma * s, np.asarray(mp_log_M_rate(s, lam) + gamma)
-    log_G = np.asarray(mp_log_G(s, lam))
-    return log_G - gamma * s, np.exp(log_M - log_G) + gamma
+        return log_m - gamma * s, np.asarray(mp_log_M_rate(s, lam) + gamma)
+    log_g = in_blocks(log_G, s, lam)
+    return log_g - gamma * s, np.exp(log_m - log_g) + gamma
 
 
 def _newton(start: Array, level: Array, which: str, lam: Array, gamma: Array) -> Array:

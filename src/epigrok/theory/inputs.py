@@ -76,6 +76,18 @@ def broadcast(**arrays: Array) -> tuple[Array, ...]:
         raise UserError(f"shapes do not broadcast: {shapes}") from error
 
 
+def quotient(name: str, top: Array, bottom: Array) -> Array:
+    """`top / bottom`, refused where it leaves the range of float64."""
+    top, bottom = broadcast(numerator=top, denominator=bottom)
+    with np.errstate(over="ignore"):
+        ratio: Array = np.asarray(top / bottom)
+    is_lost = ~np.isfinite(ratio) | ((ratio == 0) & (top > 0))
+    if is_lost.any():
+        given = f"{top[is_lost].flat[0]} / {bottom[is_lost].flat[0]}"
+        raise UserError(f"{name} leaves the range of floats: {given}")
+    return ratio
+
+
 def unwrapped(array: Array) -> FloatOrArray:
     """A float for a zero-dimensional array, the array itself otherwise."""
     return array if array.ndim else float(array)

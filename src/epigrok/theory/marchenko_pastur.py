@@ -27,12 +27,9 @@ from epigrok.theory.inputs import (
     scalar,
     unwrapped,
 )
-from epigrok.theory.quadrature import gauss_legendre, in_blocks
-
-NUM_NODES = 160
-"""Nodes of the phi-sinh rule: rounding accuracy for every aspect ratio and time."""
-_CUT_EXPONENT = 50.0  # e^-50 of the integrand is dropped: far below float64 rounding
-_SMALLEST_SCALE = 1e-13  # of the interval: keeps the sinh map defined at lambda = 1
+from epigrok.theory.quadrature import in_blocks
+from epigrok.theory.spectral_rule import atom_mass, lower_edge, tilted_rule
+from epigrok.theory.spectral_transforms import log_G, log_M, log_R, with_atom
 
 
 def mp_edges(lam: RealLike) -> tuple[FloatOrArray, FloatOrArray]:
@@ -43,7 +40,7 @@ def mp_edges(lam: RealLike) -> tuple[FloatOrArray, FloatOrArray]:
 
 def mp_atom(lam: RealLike) -> FloatOrArray:
     r"""Mass $\max(0, 1 - 1/\lambda)$ of the atom at zero."""
-    return unwrapped(_atom(positive("lam", lam)))
+    return unwrapped(atom_mass(positive("lam", lam)))
 
 
 def mp_pdf(nu: RealLike, lam: RealLike) -> FloatOrArray:
@@ -71,19 +68,14 @@ def mp_expect(f: Callable[[Array], Array], lam: RealLike) -> FloatOrArray:
     expectation = tilted_expectation(f, lam, 0.0)
     if lam > 1.0:
         at_zero = np.asarray(f(np.zeros(1)))[..., 0]
-        expectation = expectation + float(_atom(np.asarray(lam))) * at_zero
+        expectation = expectation + float(atom_mass(np.asarray(lam))) * at_zero
     return unwrapped(np.asarray(expectation))
 
 
 def tilted_expectation(f: Callable[[Array], Array], lam: RealLike, s: RealLike) -> FloatOrArray:
     r"""$\int f(\nu)\, e^{-s(\nu-\nu_-)}\, p(\nu)\, d\nu$ over the continuous part, for $s \ge 0$.
 
-    The phi-sinh rule. With $\nu = \nu_- + 4\sqrt\lambda \sin^2(\varphi/2)$ the measure is
-    $(2/\pi) \sin^2\varphi\, d\varphi / \nu$; $\varphi = w \sinh y$ with
-    $w = |1-\sqrt\lambda|\lambda^{-1/4}$ puts every pole of the negative $\nu$ axis at distance
-    $\pi/2$ from the real $y$ axis, so Gauss-Legendre converges at the same rate at every
-    $\lambda$; $\varphi$ stops where the exponential has fallen by $e^{-50}$. Rules with nodes
-    chosen in $\nu$ miss the edge at large $s$ and silently return zero.
+    By the phi-sinh rule of `spectral_rule`.
 
     Args:
         f: Elementwise function of nodes of shape `(*broadcast(lam, s).shape, num_nodes)`.
@@ -91,8 +83,8 @@ def tilted_expectation(f: Callable[[Array], Array], lam: RealLike, s: RealLike) 
         s: Dimensionless time.
     """
     lam, s = broadcast(lam=positive("lam", lam), s=nonnegative("s", s))
-    nu, weights = _tilted_rule(lam, s)
-    return unwrapped(np.asarray((weights * f(nu)).sum(axis=-1)))
+    rule = tilted_rule(lam, s)
+    return unwrapped(np.asarray(rule.scale * (rule.weights * f(rule.nu)).sum(axis=-1)))
 
 
 def mp_resolvent(lam: RealLike, gamma: RealLike) -> FloatOrArray:
@@ -114,7 +106,7 @@ def mp_resolvent(lam: RealLike, gamma: RealLike) -> FloatOrArray:
 def mp_log_G(s: RealLike, lam: RealLike) -> FloatOrArray:
     r"""$\log G(s) = \log \mathbb{E}\, e^{-s\nu}$, atom included."""
     s, lam = broadcast(s=nonnegative("s", s), lam=positive("lam", lam))
-    return unwrapped(in_blocks(_log_G, s, lam))
+    return unwrapped(in_blocks(log_G, s, lam))
 
 
 def mp_log_M(s: RealLike, lam: RealLike) -> FloatOrArray:
@@ -123,19 +115,24 @@ def mp_log_M(s: RealLike, lam: RealLike) -> FloatOrArray:
     $z = 2\sqrt\lambda s$. Exact for every $\lambda$, because $\nu\, p(\nu)$ is a semicircle.
     """
     s, lam = broadcast(s=nonnegative("s", s), lam=positive("lam", lam))
-    z = 2.0 * np.sqrt(lam) * s
-    # Near z = 0 the logarithm of 2 I_1(z)/z is needed relative to z^2, not to 1.
-    x = np.minimum(z, 0.1) ** 2 / 4.0
-    near_zero = np.log1p(x / 2 * (1 + x / 6 * (1 + x / 12 * (1 + x / 20 * (1 + x / 30)))))
-    away = np.maximum(z, 0.1)
-    scaled = np.log(2.0 * i1e(away) / away)
-    return unwrapped(np.where(z < 0.1, near_zero - (1.0 + lam) * s, scaled - lower_edge(lam) * s))
+    return unwrapped(log_M(s, lam))
+
+
+def mp_log_R(s: RealLike, lam: RealLike) -> FloatOrArray:
+    r"""$\log R(s) = \log(G/M)$, relative to itself however small it is.
+
+    $R - 1 = \sum_{j\ge2} j \lambda^{(j-1)/2} I_j(z)/I_1(z)$ has positive terms only: $R \ge 1$, and
+    $R \le 1/\nu_-$ for $\lambda < 1$.
+    """
+    s, lam = broadcast(s=nonnegative("s", s), lam=positive("lam", lam))
+    return unwrapped(in_blocks(log_R, s, lam))
 
 
 def mp_log_M_rate(s: RealLike, lam: RealLike) -> FloatOrArray:
     r"""Decay rate $-M'/M = \nu_- + 2\sqrt\lambda\,(1 - I_2(z)/I_1(z))$, $z = 2\sqrt\lambda s$."""
     s, lam = broadcast(s=nonnegative("s", s), lam=positive("lam", lam))
-    z = 2.0 * np.sqrt(lam) * s
+    with np.errstate(over="ignore"):
+        z = 2.0 * np.sqrt(lam) * s
     near, y = np.clip(z, 1e-150, 1e3), 1.0 / np.maximum(z, 1e3)
     # Far out 1 - I_2/I_1 cancels, and ive fails beyond 1e9: its asymptotic series takes over.
     series = y * (1.5 - y * (0.375 + y * (0.375 + y * 63.0 / 128.0)))
@@ -157,18 +154,21 @@ def mp_log_G_edge(s: RealLike, lam: RealLike) -> FloatOrArray:
     s, lam = broadcast(s=nonnegative("s", s), lam=positive("lam", lam))
     nu_minus, sqrt_lam = lower_edge(lam), np.sqrt(lam)
     safe_s = np.where(s > 0, s, 1.0)
-    x2 = nu_minus * safe_s
+    with np.errstate(over="ignore"):
+        x2 = nu_minus * safe_s
     # 1 - sqrt(pi) x erfcx(x) cancels for large x: its asymptotic series takes over.
     y = 1.0 / np.maximum(x2, 1e4)
     x = np.sqrt(np.minimum(x2, 1e4))
     series = y / 2.0 * (1.0 - y * 1.5 * (1.0 - y * 2.5))
     bracket = np.where(x2 > 1e4, series, 1.0 - np.sqrt(np.pi) * x * erfcx(x))
-    J0 = np.sqrt(np.pi / safe_s) * bracket
-    J1 = np.sqrt(np.pi) / 2.0 * safe_s**-1.5 - nu_minus * J0
-    value = (J0 - J1 / (8.0 * sqrt_lam)) / (np.pi * lam**0.75)
-    has_value = (s > 0) & (value > 0)
-    log_continuous = np.log(np.where(has_value, value, 1.0)) - nu_minus * s
-    return unwrapped(np.where(has_value, _with_atom(log_continuous, lam), np.nan))
+    # At the smallest and largest times the formula overflows on its way to NaN or an atom.
+    with np.errstate(over="ignore", invalid="ignore"):
+        J0 = np.sqrt(np.pi / safe_s) * bracket
+        J1 = np.sqrt(np.pi) / 2.0 * safe_s**-1.5 - nu_minus * J0
+        value = (J0 - J1 / (8.0 * sqrt_lam)) / (np.pi * lam**0.75)
+        has_value = (s > 0) & (value > 0) & (value < np.inf)
+        log_continuous = np.log(np.where(has_value, value, 1.0)) - nu_minus * s
+    return unwrapped(np.where(has_value, with_atom(log_continuous, lam), np.nan))
 
 
 def sample_spectrum(n: int, d: int, rng: np.random.Generator) -> Array:
@@ -190,49 +190,3 @@ def sample_spectrum(n: int, d: int, rng: np.random.Generator) -> Array:
     spectrum = np.zeros(d)
     spectrum[d - short :] = eigvalsh_tridiagonal(main, off, lapack_driver="sterf") / n
     return np.maximum(spectrum, 0.0)  # rounding can push an eigenvalue below zero
-
-
-def lower_edge(lam: Array) -> Array:
-    """The lower edge, from checked arrays; 1 - sqrt(lam) written without cancellation at 1."""
-    edge: Array = ((1.0 - lam) / (1.0 + np.sqrt(lam))) ** 2
-    return edge
-
-
-def _atom(lam: Array) -> Array:
-    atom: Array = np.maximum(lam - 1.0, 0.0) / lam
-    return atom
-
-
-def _with_atom(log_continuous: Array, lam: Array) -> Array:
-    has_atom = lam > 1.0
-    log_atom = np.log1p(-1.0 / np.where(has_atom, lam, np.inf))
-    combined: Array = np.where(has_atom, np.logaddexp(log_continuous, log_atom), log_continuous)
-    return combined
-
-
-def _tilted_rule(lam: Array, s: Array) -> tuple[Array, Array]:
-    """Nodes and weights of the phi-sinh rule on a new last axis, tilt included."""
-    sqrt_lam, nu_minus = np.sqrt(lam)[..., None], lower_edge(lam)[..., None]
-    reach = _CUT_EXPONENT / np.maximum(4.0 * sqrt_lam * s[..., None], _CUT_EXPONENT)
-    phi_end = 2.0 * np.arcsin(np.sqrt(reach))
-    scale = np.maximum(np.sqrt(nu_minus / sqrt_lam), _SMALLEST_SCALE * phi_end)
-    y_end = np.arcsinh(phi_end / scale)
-    gauss_nodes, gauss_weights = gauss_legendre(NUM_NODES)
-    y = 0.5 * y_end * (gauss_nodes + 1.0)
-    phi = np.minimum(scale * np.sinh(y), np.pi)
-    above_edge = 4.0 * sqrt_lam * np.sin(0.5 * phi) ** 2
-    nu = nu_minus + above_edge
-    jacobian = 0.5 * y_end * np.hypot(scale, phi)
-    density = (2.0 / np.pi) * np.sin(phi) ** 2 / nu
-    return nu, gauss_weights * jacobian * density * np.exp(-s[..., None] * above_edge)
-
-
-def _log_G(s: Array, lam: Array) -> Array:
-    # Before s nu_+ = 0.1, log G ~ -s is smaller than the rounding of G ~ 1: integrate G - 1.
-    is_early = s * (1.0 + np.sqrt(lam)) ** 2 < 0.1
-    nu, weights = _tilted_rule(lam, np.where(is_early, 0.0, s))
-    log_G = _with_atom(np.log(weights.sum(axis=-1)) - lower_edge(lam) * s, lam)
-    if is_early.any():
-        fall = np.expm1(-s[is_early, None] * nu[is_early])
-        log_G[is_early] = np.log1p((weights[is_early] * fall).sum(axis=-1))
-    return log_G

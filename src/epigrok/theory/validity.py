@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from epigrok.errors import UserError
-from epigrok.theory.excess_risk import crossing_s
+from epigrok.theory.excess_risk import crossing_s, is_never_crossed
 from epigrok.theory.inputs import (
     FloatOrArray,
     RealLike,
@@ -33,6 +33,7 @@ MAX_FLOOR = 0.1 * GROK_LEVEL
 r"""Most $L_{gen,\infty}/\epsilon$: a tenth of the grokking level."""
 MIN_COVARIANCE_SHARE = 0.9
 """Least share of covariance in the risk: the closure's peak is then right to 1 %."""
+_LATEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +68,8 @@ class ValidityReport:
 def effective_modes(s: RealLike, lam: RealLike, d: RealLike) -> FloatOrArray:
     r"""$d_{eff}(s) = d\, G(s)^2 / G(2s)$: how many of d modes still carry the risk at time s."""
     s, lam, d = broadcast(s=nonnegative("s", s), lam=positive("lam", lam), d=positive("d", d))
-    log_share = 2.0 * np.asarray(mp_log_G(s, lam)) - mp_log_G(2.0 * s, lam)
-    return unwrapped(np.asarray(d * np.exp(log_share)))
+    log_share = 2.0 * np.asarray(mp_log_G(s, lam)) - mp_log_G(np.minimum(2.0 * s, _LATEST), lam)
+    return unwrapped(np.asarray(d * np.exp(np.minimum(log_share, 0.0))))
 
 
 def validity_report(
@@ -92,13 +93,13 @@ def validity_report(
     lam = scalar(positive("lam", lam), "lam")
     gamma = scalar(nonnegative("gamma", gamma), "gamma")
     eps = scalar(positive("eps_over_C0", eps_over_C0), "eps_over_C0")
+    level = min(PEAK_LEVEL * eps, _LATEST)
     floor = _optional("floor_over_eps", floor_over_eps)
     share = _optional("covariance_share", covariance_share)
     if share is not None and share > 1.0:
         raise UserError(f"covariance_share must be at most 1, not {share}")
-    s_emp, s_gen = (
-        float(crossing_s(PEAK_LEVEL * eps, which, lam, gamma)) for which in ("emp", "gen")
-    )
+    s_emp, s_gen = (float(crossing_s(level, which, lam, gamma)) for which in ("emp", "gen"))
+    never = bool(is_never_crossed(level, "gen", lam, gamma))
     nu_minus = float(mp_edges(lam)[0])
     modes = None
     if d is not None and np.isfinite(s_gen):
@@ -111,7 +112,7 @@ def validity_report(
         gamma_over_nu_minus=prior_share,
         effective_modes=modes,
         assumptions=(
-            *_existence(lam, eps, s_gen),
+            *_existence(lam, eps, s_gen, never),
             *_asymptotic(edge_time, prior_share),
             *_finite_system(modes, floor, share),
         ),
@@ -126,7 +127,7 @@ def _verdict(value: float, is_fine: bool) -> bool | None:
     return None if np.isnan(value) else is_fine
 
 
-def _existence(lam: float, eps: float, s_gen: float) -> tuple[Assumption, ...]:
+def _existence(lam: float, eps: float, s_gen: float, never: bool) -> tuple[Assumption, ...]:
     return (
         Assumption(
             name="peak_exists",
@@ -148,7 +149,7 @@ def _existence(lam: float, eps: float, s_gen: float) -> tuple[Assumption, ...]:
             name="peak_is_reached",
             value=s_gen,
             requirement="s_gen_peak < infinity",
-            holds=_verdict(s_gen, s_gen < np.inf),
+            holds=_verdict(s_gen, not never),
             meaning="otherwise directions without data (lambda > 1) are never unlearned without a "
             "prior: the generalisation risk stays at (1 - 1/lambda) C0",
         ),
