@@ -1,8 +1,9 @@
 """Speed of status, query, figures and report on a finished sweep of the paper's size.
 
 `python benchmarks/store.py [DIRECTORY]` writes 240 run directories (200 evaluations x 3 splits x
-3 posteriors x 32 context lengths, random numbers, so the worst case for compression; the last of
-them is the final evaluation) and prints one line per claim. Every claim is measured in a fresh process, files being in the page cache.
+3 posteriors x 32 context lengths and a final evaluation, random numbers, so the worst case for
+compression) and prints one line per claim. Every claim is measured in a fresh process, files being
+in the page cache.
 """
 
 import json
@@ -46,25 +47,29 @@ def write_run(run: RunDirectory, seed: int) -> None:
     config = run.config()
     posteriors = (*config.evaluation.posteriors, "weight-noise:0.1")[:3]
     steps = np.linspace(0, config.num_steps, NUM_EVALUATIONS, dtype=int)
-    points = [(step, split, name) for step in steps for split in SPLITS for name in posteriors]
+    evaluated = [*(("metrics", step) for step in steps), ("final", config.num_steps)]
+    points = [
+        (evaluation, step, split, name)
+        for evaluation, step in evaluated
+        for split in SPLITS
+        for name in posteriors
+    ]
     values = generator.random((len(points), 2 * len(METRICS)))
     columns = [*METRICS, *(f"{name}_final" for name in METRICS)]
-    # One evaluation less of the curve, so that there are as many rows as with the final one in it.
-    evaluations = ["final" if step == config.num_steps else "metrics" for step, *_ in points]
     lines: dict[str, list[str]] = {"metrics": [], "final": []}
-    for evaluation, (step, split, name), row in zip(evaluations, points, values.tolist()):
+    for (evaluation, step, split, name), row in zip(points, values.tolist()):
         keys = {"step": int(step), "split": split, "posterior": name}
         numbers = {"num_samples": 16, "num_sequences": 2048}
-        row_json = json.dumps({**keys, **numbers, **dict(zip(columns, row))})
-        lines[evaluation].append(row_json + "\n")
-    for evaluation, of_table in lines.items():
-        run.table(evaluation).write_text("".join(of_table))
+        text = json.dumps({**keys, **numbers, **dict(zip(columns, row))})
+        lines[evaluation].append(text + "\n")
+    for table, of_table in lines.items():
+        run.table(table).write_text("".join(of_table))
     count = len(points) * NUM_LENGTHS
     table = {
-        "step": np.repeat(np.array([p[0] for p in points], np.int32), NUM_LENGTHS),
-        "evaluation": np.repeat(np.array(evaluations, object), NUM_LENGTHS),
-        "split": np.repeat(np.array([p[1] for p in points], object), NUM_LENGTHS),
-        "posterior": np.repeat(np.array([p[2] for p in points], object), NUM_LENGTHS),
+        "step": np.repeat(np.array([p[1] for p in points], np.int32), NUM_LENGTHS),
+        "evaluation": np.repeat(np.array([p[0] for p in points], object), NUM_LENGTHS),
+        "split": np.repeat(np.array([p[2] for p in points], object), NUM_LENGTHS),
+        "posterior": np.repeat(np.array([p[3] for p in points], object), NUM_LENGTHS),
         "num_samples": np.full(count, 16, np.int32),
         "context_length": np.tile(np.arange(1, NUM_LENGTHS + 1, dtype=np.int16), len(points)),
         **{name: generator.random(count, dtype=np.float32) for name in METRICS},

@@ -14,13 +14,13 @@ from scipy.linalg import eigh
 
 from epigrok.figures.output import write_figure
 from epigrok.figures.theory import summary_caption, summary_figure
-from epigrok.theory.convex_classifier import Features, logistic_student
+from epigrok.theory.classifier.convex import Features, logistic_student
+from epigrok.theory.classifier.tolerance_table import tolerance_table
 from epigrok.theory.delay import crossing_s, delay_s
 from epigrok.theory.flow import eigen_flow, risks_at
 from epigrok.theory.linear_model import summary_model
 from epigrok.theory.marchenko_pastur import mp_log_G, sample_spectrum
 from epigrok.theory.summary import summary_table
-from epigrok.theory.tolerance_table import tolerance_table
 
 
 def seconds(work: Callable[[], object]) -> float:

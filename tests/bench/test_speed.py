@@ -8,7 +8,6 @@ from epigrok.bench import speed
 from epigrok.bench.plain_training import plain_steps
 from epigrok.bench.speed import (
     comparable,
-    matmul_tflops,
     measure_evaluation,
     measure_packed,
     measure_training,
@@ -23,8 +22,9 @@ CPU = torch.device("cpu")
 def test_the_papers_step_has_as_many_operations_as_by_hand() -> None:
     """11.3 TFLOP: 18.9 M weights, 98,304 tokens, three passes, and attention over half a window."""
     per_token = 6 * (4 * 512**2 + 2 * 512 * 2048) + 6 * 96 * 512
-    assert model_flops_per_step(preset("icl-paper")) == 6 * per_token * 1024 * 96
-    assert model_flops_per_step(preset("icl-paper")) == pytest.approx(11.3e12, rel=0.01)
+    found = model_flops_per_step(preset("icl-paper"))
+    assert found == 6 * per_token * 1024 * 96
+    assert found == pytest.approx(11.3e12, rel=0.01)
 
 
 def test_operations_grow_with_the_batch() -> None:
@@ -72,7 +72,6 @@ def test_evaluation_is_measured_on_at_most_three_splits() -> None:
     seconds, num_splits = measure_evaluation(comparable(tiny()), CPU)
     assert seconds > 0
     assert num_splits == len(tiny().task.splits) == 3
-    assert matmul_tflops(CPU) > 0
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="here the runs would not die")

@@ -24,6 +24,7 @@ FROM_RUNS = [name for name in figures() if not name.startswith("theory-")]
 def _few_finite_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     """Theory has tests of its own, and drawing its systems takes most of the time."""
     monkeypatch.setattr("epigrok.figures.theory._NUM_FINITE_SYSTEMS", 1)
+    monkeypatch.setattr("epigrok.figures.theory_tolerance._NUM_FINITE_SYSTEMS", 0)
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,14 @@ import pytest
 
 from epigrok import theory
 from epigrok.theory import bayes_risk, delay, marchenko_pastur, threshold
-from epigrok.theory.convex_classifier import (
+from epigrok.theory.classifier.convex import (
     Features,
     largest_margin_student,
     logistic_student,
     logistic_student_of_clusters,
 )
+from epigrok.theory.classifier.least_squares import least_squares_student
 from epigrok.theory.delay import crossings, delay_leading
-from epigrok.theory.least_squares_classifier import least_squares_student
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "theory.md").read_text()
 

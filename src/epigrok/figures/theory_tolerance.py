@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 
+from epigrok.figures.catalogue import register_figure
 from epigrok.figures.drawn_figure import DrawnFigure, listed
 from epigrok.figures.style import (
     BLUE,
@@ -18,9 +19,9 @@ from epigrok.figures.style import (
     publication_style,
 )
 from epigrok.figures.theory import rows
-from epigrok.theory.noise_tolerance import fresh_tolerance
-from epigrok.theory.summary import Table
-from epigrok.theory.tolerance_table import (
+from epigrok.tables.store import SweepStore
+from epigrok.theory.classifier.noise_tolerance import fresh_tolerance
+from epigrok.theory.classifier.tolerance_table import (
     CLUSTERS_DECAY,
     CLUSTERS_LAMBDA,
     FEATURES_DECAY,
@@ -30,6 +31,7 @@ from epigrok.theory.tolerance_table import (
     TIME_START,
     tolerance_table,
 )
+from epigrok.theory.summary import Table
 
 _LOOKS: dict[str, dict[str, Any]] = {
     "ratio": {"linestyle": "-", "linewidth": 1.6},
@@ -44,6 +46,7 @@ _NAMES = {
     "accuracy": "accuracy, fresh inputs",
     "train_accuracy": "accuracy, training inputs",
 }
+_FINITE_WIDTH, _NUM_FINITE_SYSTEMS = 200, 5
 _COLOURS = {"ratio": VERMILION, "accuracy": BLUE, "train_accuracy": GREY}
 
 
@@ -182,3 +185,12 @@ def _plain_ticks(axes: Axes, ticks: tuple[float, ...]) -> None:
     axes.set_yticks(ticks)
     axes.yaxis.set_major_formatter(ScalarFormatter())
     axes.minorticks_off()
+
+
+@register_figure(
+    "theory-tolerance", "the solvable classifier: noise tolerance beside accuracy", place=95
+)
+def draw_tolerance_of_any_store(store: SweepStore) -> DrawnFigure:
+    """The figure; the theory is the same for every directory."""
+    del store
+    return draw_tolerance(_FINITE_WIDTH, _NUM_FINITE_SYSTEMS)

@@ -9,49 +9,40 @@ float64 NumPy and SciPy throughout. The modules, from the general to the particu
 - `excess_risk`, `asymptotics`: the paper's risk curves and when they cross a level
 - `bayes_risk`: the well-specified model without the paper's matched assumption
 - `delay`, `validity`: train-generalisation delays, their bounds, and which assumptions hold
-- `noise_tolerance`, `least_squares_classifier`, `convex_classifier`: how much noise on its weights
-  a linear classifier tolerates; `classifier_simulation`, `tolerance_table` beside them
+- `classifier`: how much noise on its weights a linear classifier tolerates
 - `linear_model`, `simulation`, `summary`: parameters, finite systems, tables behind the figures
 """
 
 from epigrok.theory import (
     asymptotics,
     bayes_risk,
-    classifier_simulation,
-    convex_classifier,
+    classifier,
     delay,
     excess_risk,
     flow,
     gaussian_uncertainty,
-    least_squares_classifier,
     linear_model,
     marchenko_pastur,
-    noise_tolerance,
     predictive,
     simulation,
     summary,
     threshold,
-    tolerance_table,
     validity,
 )
 
 __all__ = [
     "asymptotics",
     "bayes_risk",
-    "classifier_simulation",
-    "convex_classifier",
+    "classifier",
     "delay",
     "excess_risk",
     "flow",
     "gaussian_uncertainty",
-    "least_squares_classifier",
     "linear_model",
     "marchenko_pastur",
-    "noise_tolerance",
     "predictive",
     "simulation",
     "summary",
     "threshold",
-    "tolerance_table",
     "validity",
 ]

@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 
 from epigrok.errors import UserError
-from epigrok.theory.classifier_simulation import (
+from epigrok.theory.classifier.convex import (
+    Features,
+    largest_margin_student,
+    logistic_student,
+    logistic_student_of_clusters,
+)
+from epigrok.theory.classifier.least_squares import least_squares_student
+from epigrok.theory.classifier.noise_tolerance import Student
+from epigrok.theory.classifier.simulation import (
     ClassifierData,
     NotSeparableError,
     largest_margin_weights,
@@ -17,15 +25,7 @@ from epigrok.theory.classifier_simulation import (
     sample_classifier_data,
     sample_clusters,
 )
-from epigrok.theory.convex_classifier import (
-    Features,
-    largest_margin_student,
-    logistic_student,
-    logistic_student_of_clusters,
-)
 from epigrok.theory.inputs import Array
-from epigrok.theory.least_squares_classifier import least_squares_student
-from epigrok.theory.noise_tolerance import Student
 from epigrok.theory.summary import Table
 
 MEANINGFUL, SUPERFLUOUS = 0.1, 1.0

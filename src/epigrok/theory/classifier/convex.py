@@ -30,8 +30,7 @@ from scipy.optimize import root
 from scipy.special import expit, ndtr, wrightomega
 
 from epigrok.errors import UserError
-from epigrok.theory.inputs import Array, nonnegative, positive, scalar
-from epigrok.theory.noise_tolerance import (
+from epigrok.theory.classifier.noise_tolerance import (
     LEVEL,
     Fields,
     Student,
@@ -41,6 +40,7 @@ from epigrok.theory.noise_tolerance import (
     teacher_margins,
     tolerance,
 )
+from epigrok.theory.inputs import Array, nonnegative, positive, scalar
 from epigrok.theory.quadrature import gauss_legendre
 
 _TOLERANCE = 1e-9

@@ -26,9 +26,16 @@ import numpy as np
 from scipy.special import exprel, ndtr
 
 from epigrok.errors import UserError
+from epigrok.theory.classifier.noise_tolerance import (
+    LEVEL,
+    Fields,
+    Student,
+    checked_flips,
+    panels,
+    student,
+)
 from epigrok.theory.inputs import Array, nonnegative, positive, scalar
 from epigrok.theory.marchenko_pastur import mp_expect
-from epigrok.theory.noise_tolerance import LEVEL, Fields, Student, checked_flips, panels, student
 
 _REACH = 9.0
 

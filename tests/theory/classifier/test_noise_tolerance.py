@@ -9,7 +9,21 @@ from scipy.special import ndtri
 from scipy.stats import norm
 
 from epigrok.errors import UserError
-from epigrok.theory.classifier_simulation import (
+from epigrok.theory.classifier.convex import (
+    Features,
+    largest_margin_student,
+    logistic_student,
+    logistic_student_of_clusters,
+)
+from epigrok.theory.classifier.least_squares import least_squares_student
+from epigrok.theory.classifier.noise_tolerance import (
+    Fields,
+    Student,
+    fresh_tolerance,
+    teacher_margins,
+    tolerance,
+)
+from epigrok.theory.classifier.simulation import (
     ClassifierData,
     largest_margin_weights,
     least_squares_weights,
@@ -18,20 +32,6 @@ from epigrok.theory.classifier_simulation import (
     measured_tolerance,
     sample_classifier_data,
     sample_clusters,
-)
-from epigrok.theory.convex_classifier import (
-    Features,
-    largest_margin_student,
-    logistic_student,
-    logistic_student_of_clusters,
-)
-from epigrok.theory.least_squares_classifier import least_squares_student
-from epigrok.theory.noise_tolerance import (
-    Fields,
-    Student,
-    fresh_tolerance,
-    teacher_margins,
-    tolerance,
 )
 
 C = np.sqrt(2 / np.pi)

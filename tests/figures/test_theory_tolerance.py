@@ -6,9 +6,9 @@ import pytest
 from epigrok.errors import UserError
 from epigrok.figures.theory import rows
 from epigrok.figures.theory_tolerance import draw_tolerance, tolerance_caption, tolerance_figure
-from epigrok.theory.noise_tolerance import fresh_tolerance
+from epigrok.theory.classifier.noise_tolerance import fresh_tolerance
+from epigrok.theory.classifier.tolerance_table import tolerance_table
 from epigrok.theory.summary import Table
-from epigrok.theory.tolerance_table import tolerance_table
 
 
 @pytest.fixture(scope="module")

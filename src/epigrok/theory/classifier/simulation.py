@@ -1,6 +1,6 @@
 """Linear classifiers of finite size: data, three ways to train, and the tolerance as measured.
 
-What the limits of `least_squares_classifier` and `convex_classifier` are compared with.
+What the limits of `least_squares` and `convex` are compared with.
 """
 
 from typing import NamedTuple
@@ -11,8 +11,8 @@ from scipy.optimize import brentq, nnls
 from scipy.special import expit, ndtr
 
 from epigrok.errors import UserError
+from epigrok.theory.classifier.noise_tolerance import LEVEL, Student, teacher_error
 from epigrok.theory.inputs import Array
-from epigrok.theory.noise_tolerance import LEVEL, Student, teacher_error
 
 _FRESH_INPUTS = 2000
 _NEWTON_STEPS = 100
