@@ -85,7 +85,10 @@ class RunDirectory:
         try:
             return from_json(values)
         except UserError as error:
-            raise UserError(f"{self.path} {description.missing_plugins() or error}") from error
+            missing = description.missing_plugins()
+            raise UserError(
+                f"{self.path} {missing}" if missing else f"{self.path}: {error}"
+            ) from error
 
     def world(self) -> dict[str, Any]:
         """The tasks and hold-outs the run was started with, as tensors."""

@@ -9,7 +9,6 @@ A name with a dot needs double quotes. Every query reads the files anew; which r
 looked up when the store is opened.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +32,7 @@ from epigrok.tables.queries import (
     require_columns,
     whole_number,
 )
+from epigrok.tables.query_parser import tables_named_in
 from epigrok.tables.runs_view import make_runs_view
 from epigrok.tables.sql_text import quoted_name, quoted_path, quoted_paths, quoted_text
 
@@ -88,10 +88,8 @@ class SweepStore:
 
     def sql(self, query: str) -> Relation:
         """The relation a query describes; `.fetchall()`, `.fetchnumpy()` or `.df()` read it."""
-        # Every table that the query could mean: DuckDB cannot tell which before the tables exist,
-        # and one that a column is called like costs little.
-        words = set(re.findall(r"\w+", query.lower()))
-        return self._ask(query, [view for view in VIEWS if view in words])
+        wanted = tables_named_in(query)
+        return self._ask(query, [view for view in VIEWS if wanted is None or view in wanted])
 
     def columns(self, view: str) -> list[str]:
         """The columns of a table."""
