@@ -9,7 +9,7 @@ import pytest
 from epigrok.cli import main
 from epigrok.theory.delay import crossings
 
-GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
+GOLDEN = json.loads((Path(__file__).parents[1] / "theory" / "golden.json").read_text())
 
 
 def delay_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The tables of a query, read by a parser and not by its letters."""
 
+import duckdb
 import pytest
 
 from epigrok.tables.query_parser import tables_named_in
@@ -18,4 +19,5 @@ from epigrok.tables.query_parser import tables_named_in
     ],
 )
 def test_tables_are_what_the_parser_says(query: str, tables: set[str] | None) -> None:
-    assert tables_named_in(query) == tables
+    with duckdb.connect() as connection:
+        assert tables_named_in(query, connection) == tables

@@ -9,7 +9,6 @@ import tyro
 
 from epigrok.commands.arguments import parse
 from epigrok.errors import UserError
-from epigrok.files import make_writable_directory
 from epigrok.records.zoo import unpack_if_zoo
 from epigrok.tables import open_sweep
 
@@ -44,7 +43,6 @@ def main(arguments: Sequence[str]) -> int:
     directory = unpack_if_zoo(parsed.directory)
     store = open_sweep(directory, seeds_apart=parsed.seeds_apart)
     out = directory / "figures" if parsed.out is None else parsed.out
-    make_writable_directory(out)
     if parsed.name == ALL:
         drawn, missing = draw_all(store)
     else:

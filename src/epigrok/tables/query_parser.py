@@ -2,16 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
-import duckdb
 
-
-def tables_named_in(query: str) -> set[str] | None:
+def tables_named_in(query: str, connection: Any) -> set[str] | None:
     """Names of tables, in lower case; None where only running the query would tell."""
-    # Of an empty database: the parser looks at the text alone.
-    (text,) = _empty_database().execute("select json_serialize_sql(?)", [query]).fetchone()
+    (text,) = connection.execute("select json_serialize_sql(?)", [query]).fetchone()
     parsed = json.loads(text)
     return None if parsed["error"] else set(_table_names(parsed))
 
@@ -24,8 +20,3 @@ def _table_names(node: Any) -> Iterator[str]:
     if isinstance(node, list):
         for child in node:
             yield from _table_names(child)
-
-
-@cache
-def _empty_database() -> Any:
-    return duckdb.connect()

@@ -88,7 +88,7 @@ class SweepStore:
 
     def sql(self, query: str) -> Relation:
         """The relation a query describes; `.fetchall()`, `.fetchnumpy()` or `.df()` read it."""
-        wanted = tables_named_in(query)
+        wanted = tables_named_in(query, self._connection)
         return self._ask(query, [view for view in VIEWS if wanted is None or view in wanted])
 
     def columns(self, view: str) -> list[str]:
