@@ -1,4 +1,4 @@
-"""`epigrok theory` from the outside: files, keys, exit codes."""
+"""`epigrok theory`, and theory_delay.py behind it, from the outside: files, keys, exit codes."""
 
 import json
 from pathlib import Path

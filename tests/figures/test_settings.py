@@ -11,7 +11,8 @@ from epigrok.posteriors import kind_of
 from epigrok.records.description import TrackedPosterior
 from epigrok.sweeps.description import Condition, Sweep, prepare
 from epigrok.tables import open_sweep
-from epigrok.tables.groups import configs_by_preset, distinguishing_fields, shown_posteriors
+from epigrok.tables.fields import distinguishing_fields
+from epigrok.tables.groups import configs_by_preset, shown_posteriors
 
 
 def write_sweep(directory: Path, **description: object) -> None:

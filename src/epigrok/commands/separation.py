@@ -22,12 +22,8 @@ from epigrok.evaluation.separation import FATES
 from epigrok.files import make_writable_directory, write_file
 from epigrok.tables import SweepStore, open_sweep
 from epigrok.tables.events import rows_by_run
-from epigrok.tables.groups import (
-    configs_by_preset,
-    distinguishing_fields,
-    field_label,
-    value_label,
-)
+from epigrok.tables.fields import distinguishing_fields, field_label, value_label
+from epigrok.tables.groups import configs_by_preset
 
 _HEADS = {
     "peak_uncertainty": "uncertainty at its peak",

@@ -23,7 +23,7 @@ from epigrok.records.status import (
     read_statuses,
 )
 from epigrok.records.zoo import unpack_if_zoo
-from epigrok.tables.groups import varying_fields
+from epigrok.tables.fields import varying_fields
 from epigrok.wording import duration_text, printable, runs_text
 
 _STYLES = {"running": "cyan", "failed": "bold red", "lost": "bold yellow", "done": "green"}

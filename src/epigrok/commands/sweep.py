@@ -25,7 +25,7 @@ from epigrok.sweeps.engines.slurm_queue import wait_for_jobs
 from epigrok.sweeps.engines.worker import WorkerOptions
 from epigrok.sweeps.estimate import estimate
 from epigrok.sweeps.shipped import find_sweep
-from epigrok.tables.groups import varying_fields
+from epigrok.tables.fields import varying_fields
 from epigrok.wording import printable
 
 

@@ -20,14 +20,8 @@ from epigrok.figures.drawn_figure import DrawnFigure, columns
 from epigrok.figures.panels import splits_sentence
 from epigrok.figures.settings import MAX_SETTINGS
 from epigrok.figures.style import TEXT_WIDTH, literal, publication_style
-from epigrok.tables.groups import (
-    by_size,
-    configs_by_preset,
-    distinguishing_fields,
-    field_label,
-    shown_posteriors,
-    value_label,
-)
+from epigrok.tables.fields import by_size, distinguishing_fields, field_label, value_label
+from epigrok.tables.groups import configs_by_preset, shown_posteriors
 from epigrok.tables.store import SweepStore
 
 _FRACTION = "task.train_fraction"

@@ -26,7 +26,7 @@ from epigrok.report.origin import (
 from epigrok.report.run_events import ordered, run_events, setting_fields
 from epigrok.report.tables import grokking_columns, grokking_table, run_columns, run_table
 from epigrok.sweeps.description import recorded_sweeps
-from epigrok.tables.groups import varying_fields
+from epigrok.tables.fields import varying_fields
 from epigrok.tables.store import SweepStore, open_sweep
 from epigrok.wording import listed, printable
 

@@ -7,7 +7,7 @@ from statistics import median
 from epigrok.evaluation import GrokkingTimes
 from epigrok.records.status import RunStatus
 from epigrok.tables.events import times_by_run
-from epigrok.tables.groups import by_size, distinguishing_fields, value_label
+from epigrok.tables.fields import by_size, distinguishing_fields, value_label
 from epigrok.tables.store import SweepStore
 from epigrok.wording import NONE
 

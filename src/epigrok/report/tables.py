@@ -8,7 +8,7 @@ from epigrok.config.splits import of_hardest
 from epigrok.figures.drawn_figure import columns
 from epigrok.records.status import RunStatus
 from epigrok.report.run_events import Median, RunEvents, field_text, grouped
-from epigrok.tables.groups import field_label, varying_fields
+from epigrok.tables.fields import field_label, varying_fields
 from epigrok.wording import accuracy_text, share_text, step_text, value_text
 
 _STEPS = {

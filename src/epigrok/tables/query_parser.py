@@ -7,7 +7,7 @@ from typing import Any
 
 def tables_named_in(query: str, connection: Any) -> set[str] | None:
     """Names of tables, in lower case; None where only running the query would tell."""
-    (text,) = connection.execute("select json_serialize_sql(?)", [query]).fetchone()
+    ((text,),) = connection.execute("select json_serialize_sql(?)", [query]).fetchall()
     parsed = json.loads(text)
     return None if parsed["error"] else set(_table_names(parsed))
 

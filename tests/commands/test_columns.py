@@ -1,0 +1,31 @@
+"""`epigrok columns` prints the schema, and the page of the docs is what it prints."""
+
+from pathlib import Path
+
+import pytest
+
+from epigrok.cli import main
+from epigrok.evaluation.schema import TABLES
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "columns.md"
+
+
+def test_the_page_of_the_docs_is_what_the_command_prints(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["columns"]) == 0
+    assert capsys.readouterr().out == PAGE.read_text()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_one_table_has_all_its_own_columns(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["columns", name]) == 0
+    text = capsys.readouterr().out
+    assert all(f"`{column.name}`" in text for column in TABLES[name].key)
+
+
+def test_an_unknown_table_is_answered_with_those_that_exist(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["columns", "metric"]) == 2
+    assert "no table named 'metric'; there are: metrics, final" in capsys.readouterr().err
