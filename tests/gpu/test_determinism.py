@@ -16,7 +16,7 @@ pytestmark = [
 ]
 SECONDS = 300
 NUM_STEPS, EVERY = 400, 100
-TABLES = ("metrics", "training", "calibration")
+TABLES = ("metrics", "final", "training", "calibration")
 
 
 @pytest.mark.parametrize("name", ["classic", "icl-tiny", "icl-small", "icl-medium-ivon"])
