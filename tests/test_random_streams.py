@@ -9,6 +9,7 @@ from epigrok.random_streams import (
     choose_distinct,
     integers,
     normal,
+    normal_of_streams,
     random_bits,
     stream_key,
     uniform,
@@ -101,3 +102,11 @@ def test_a_population_smaller_than_the_row_is_drawn_with_replacement() -> None:
     # What is asked last is not among what was shown.
     assert not (chosen[:, :-1] == chosen[:, -1:]).any()
     assert choose_distinct(stream_key(0, "c"), 1, (2, 3)).tolist() == [[0] * 3] * 2
+
+
+def test_many_streams_at_once_draw_what_each_draws_alone() -> None:
+    keys = [stream_key(3, name) for name in ("first", "second", "third")]
+    sizes = [5, 1, 700]
+    together = normal_of_streams(keys, sizes, 9, "cpu").split(sizes)
+    for key, size, part in zip(keys, sizes, together, strict=True):
+        assert torch.equal(part, normal(key, (size,), 9))

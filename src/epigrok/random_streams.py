@@ -8,6 +8,8 @@ three. The finaliser passes BigCrush as a sequential generator, which is how it 
 """
 
 import hashlib
+from collections.abc import Sequence
+from itertools import accumulate
 from math import prod
 
 import torch
@@ -67,11 +69,26 @@ def normal(
     device: torch.device | str = "cpu",
 ) -> Float[Tensor, "..."]:
     """Standard normal numbers by Box-Muller, one per 64 bits, so element `i` ignores the shape."""
-    bits = random_bits(key, shape, counter, device)
-    # (k + 1) / 2^24 lies in (0, 1]: the logarithm is finite and the tail ends at 5.8 sigma.
-    radius = (-2.0 * torch.log((_shift_right(bits, 40) + 1).float() * 2.0**-24)).sqrt()
-    angle = (bits & 0xFFFFFF).float() * (2.0 * torch.pi * 2.0**-24)
-    return radius * torch.cos(angle)
+    return _normal(random_bits(key, shape, counter, device))
+
+
+def normal_of_streams(
+    keys: Sequence[int], sizes: Sequence[int], counter: int | Tensor, device: torch.device | str
+) -> Float[Tensor, " N"]:
+    """The numbers `normal` draws for each key in turn, `sizes` of them, all at once.
+
+    A GPU is as fast with many as with a few: for a network's parameters one by one it would wait
+    for the host most of the time.
+    """
+    if not isinstance(counter, Tensor):
+        counter = torch.tensor(counter, device=device)
+    draw = _mix(counter.to(torch.int64) * _GOLDEN + torch.tensor(keys, device=device))
+    starts, number = [0, *accumulate(sizes)][:-1], sum(sizes)
+    # Each stream counts its own elements from one.
+    shift = draw * _GOLDEN_INVERSE + 1 - torch.tensor(starts, device=device)
+    of_stream = torch.tensor(sizes, device=device)
+    shift = shift.repeat_interleave(of_stream, output_size=number)
+    return _normal(_mix((torch.arange(number, device=device) + shift) * _GOLDEN))
 
 
 def integers(
@@ -104,6 +121,13 @@ def choose_distinct(
         return torch.cat([(last + distance) % population, last], dim=1)
     # The order of independent keys is a uniform permutation, whatever the device sorts with.
     return random_bits(key, (rows, population), counter, device).topk(size, dim=1).indices
+
+
+def _normal(bits: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
+    # (k + 1) / 2^24 lies in (0, 1]: the logarithm is finite and the tail ends at 5.8 sigma.
+    radius = (-2.0 * torch.log((_shift_right(bits, 40) + 1).float() * 2.0**-24)).sqrt()
+    angle = (bits & 0xFFFFFF).float() * (2.0 * torch.pi * 2.0**-24)
+    return radius * torch.cos(angle)
 
 
 def _mix(value: Tensor) -> Tensor:

@@ -38,9 +38,13 @@ FORBIDDEN_NAMES = {"utils", "common", "helpers", "misc"}
 WITHOUT_TORCH = ("theory", "records", "tables", "figures", "report")
 TESTED_ELSEWHERE = {
     # Kernels need a GPU; the theory's parts are tested by what they add up to.
-    "model/fused_attention.py": "gpu",
-    "model/triton_attention.py": "gpu",
-    "model/triton_feedforward.py": "gpu",
+    "model/fused_blocks.py": "gpu",
+    "model/kernels/answer_loss.py": "gpu/test_kernels.py",
+    "model/kernels/attention.py": "gpu/test_kernels.py",
+    "model/kernels/attention_backward.py": "gpu/test_kernels.py",
+    "model/kernels/feedforward.py": "gpu/test_kernels.py",
+    "model/kernels/norm.py": "gpu/test_kernels.py",
+    "model/kernels/token_sums.py": "gpu/test_kernels.py",
     "training/captured.py": "gpu",
     "theory/asymptotics.py": "theory/test_delay.py",
     "theory/excess_risk.py": "theory/test_golden.py",

@@ -1,8 +1,15 @@
 """Causal attention and its rotary encoding, without the network around them."""
 
 import torch
+from torch.nn import functional
 
-from epigrok.model.attention import asking_attention, rotary_tables, rotate, self_attention
+from epigrok.model.attention import (
+    _attention_by_products,
+    asking_attention,
+    rotary_tables,
+    rotate,
+    self_attention,
+)
 from epigrok.random_streams import normal, stream_key
 
 ROWS, LENGTH, HEADS, HEAD_WIDTH = 3, 11, 2, 4
@@ -46,3 +53,10 @@ def test_turning_keeps_lengths_and_types() -> None:
     torch.testing.assert_close(rotate(x, tables()).norm(dim=-1), x.norm(dim=-1))
     assert torch.equal(rotate(x, tables())[:, :, 0], x[:, :, 0])
     assert rotate(x.bfloat16(), rotary_tables(16, HEAD_WIDTH)).dtype == torch.bfloat16
+
+
+def test_attention_by_products_is_that_of_torch() -> None:
+    query, key, value = drawn("query, key and value", 3, ROWS, HEADS, LENGTH, HEAD_WIDTH)
+    may_see = torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril()
+    usual = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+    torch.testing.assert_close(_attention_by_products(query, key, value, may_see), usual)

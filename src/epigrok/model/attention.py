@@ -4,7 +4,7 @@ Letters: B rows, L tokens, T positions that ask, D width, H heads, K head width,
 """
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
@@ -16,14 +16,21 @@ def self_attention(
 ) -> Float[Tensor, "B L D"]:
     """What every position reads; `projected_BLE` holds its query, key and value (E = 3D)."""
     if _fits_kernel(projected_BLE, projected_BLE.shape[-1] // 3 // num_heads, num_heads):
-        from epigrok.model import fused_attention
+        from epigrok.model.kernels.attention import EVERYWHERE, attend_forward
 
-        return fused_attention.self_attention(projected_BLE, _half(rotary), num_heads)
+        (rows, length, _), inputs = projected_BLE.shape, projected_BLE.flatten(0, 1).chunk(3, dim=1)
+        shape = (rows, length, length)
+        return attend_forward(inputs, None, rotary, num_heads, shape, EVERYWHERE)[0].unflatten(
+            0, (rows, length)
+        )
     rotary = rotary[:, : projected_BLE.shape[1]]
     query, key, value = (_by_head(part, num_heads) for part in projected_BLE.chunk(3, dim=-1))
-    attended_BHLK = functional.scaled_dot_product_attention(
-        rotate(query, rotary), rotate(key, rotary), value, is_causal=True
-    )
+    query, key = rotate(query, rotary), rotate(key, rotary)
+    if _must_be_repeatable(query):
+        position = torch.arange(query.shape[2], device=query.device)
+        attended_BHLK = _attention_by_products(query, key, value, position[:, None] >= position)
+    else:
+        attended_BHLK = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
     return attended_BHLK.transpose(1, 2).flatten(start_dim=2)
 
 
@@ -36,21 +43,27 @@ def asking_attention(
 ) -> Float[Tensor, "B T D"]:
     """What the positions `asking` read; `key_value_BLE` holds everybody's key and value."""
     if _fits_kernel(key_value_BLE, query_BTD.shape[-1] // num_heads, num_heads):
-        from epigrok.model import fused_attention
+        from epigrok.model.kernels.attention import Asking, attend_forward
 
-        return fused_attention.asking_attention(
-            query_BTD, key_value_BLE, _half(rotary), num_heads, asking
+        rows, num_queries, _ = query_BTD.shape
+        shape = (rows, num_queries, key_value_BLE.shape[1])
+        inputs = (query_BTD.flatten(0, 1), *key_value_BLE.flatten(0, 1).chunk(2, dim=1))
+        positions = Asking(asking.start, asking.step)
+        return attend_forward(inputs, None, rotary, num_heads, shape, positions)[0].unflatten(
+            0, (rows, num_queries)
         )
     rotary = rotary[:, : key_value_BLE.shape[1]]
     key, value = (_by_head(part, num_heads) for part in key_value_BLE.chunk(2, dim=-1))
     position = torch.arange(key.shape[2], device=key.device)
     may_see_TL = position[asking, None] >= position
-    attended_BHTK = functional.scaled_dot_product_attention(
-        rotate(_by_head(query_BTD, num_heads), rotary[:, asking]),
-        rotate(key, rotary),
-        value,
-        attn_mask=may_see_TL,
-    )
+    query = rotate(_by_head(query_BTD, num_heads), rotary[:, asking])
+    key = rotate(key, rotary)
+    if _must_be_repeatable(query):
+        attended_BHTK = _attention_by_products(query, key, value, may_see_TL)
+    else:
+        attended_BHTK = functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=may_see_TL
+        )
     return attended_BHTK.transpose(1, 2).flatten(start_dim=2)
 
 
@@ -75,21 +88,31 @@ def _by_head(x_BLD: Float[Tensor, "B L D"], num_heads: int) -> Float[Tensor, "B 
     return x_BLD.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
 
-def _half(rotary: Float[Tensor, "2 W K"]) -> Float[Tensor, "2 W K"]:
-    # What is turned is rounded to the 8 bits of bfloat16; these tables keep 11 and load faster.
-    return rotary.to(torch.float16)
-
-
 def _fits_kernel(projected_BLE: Tensor, head_width: int, num_heads: int) -> bool:
-    """Whether the fused GPU kernel is made for this: training precision, a short window.
+    """Whether the GPU kernel is made for this: no gradients, single precision, a short window.
 
-    Rows are one axis of its grid, which is limited, and places are counted in 32 bits.
+    Rows and heads are one axis of its grid, which is limited, and places are counted in 32 bits.
     """
     return (
         projected_BLE.is_cuda
+        and not torch.is_grad_enabled()
+        and projected_BLE.dtype == torch.float32
         and projected_BLE.shape[0] * num_heads < 2**16
         and projected_BLE.numel() < 2**31
-        and projected_BLE.dtype == torch.bfloat16
-        and projected_BLE.shape[1] <= 128
         and head_width in (32, 64, 128)
     )
+
+
+def _must_be_repeatable(query_BHTK: Tensor) -> bool:
+    """Whether gradients will be taken on a GPU, where torch's own add up in any order."""
+    return query_BHTK.is_cuda and torch.is_grad_enabled()
+
+
+def _attention_by_products(
+    query_BHTK: Float[Tensor, "B H T K"],
+    key_BHLK: Float[Tensor, "B H L K"],
+    value_BHLK: Float[Tensor, "B H L K"],
+    may_see_TL: Bool[Tensor, "T L"],
+) -> Float[Tensor, "B H T K"]:
+    scores_BHTL = query_BHTK @ key_BHLK.mT * query_BHTK.shape[-1] ** -0.5
+    return scores_BHTL.masked_fill(~may_see_TL, -torch.inf).softmax(dim=-1) @ value_BHLK

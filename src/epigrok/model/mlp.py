@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from epigrok.config import MLPConfig, TaskConfig
+from epigrok.model.lookup import look_up
 from epigrok.model.network import Network, register_model
 from epigrok.random_streams import normal, stream_key, uniform
 
@@ -33,7 +34,7 @@ class MLP(Network):
 
     def features(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B 1 D"]:
         """What the head sees, for the one answer of each row."""
-        hidden_BD = self.embedding(tokens_BL[:, :2]).flatten(start_dim=1)
+        hidden_BD = look_up(self.embedding.weight, tokens_BL[:, :2]).flatten(start_dim=1)
         for layer in self.layers:
             hidden_BD = functional.relu(layer(hidden_BD))
         return hidden_BD[:, None]

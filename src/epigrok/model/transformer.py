@@ -4,7 +4,8 @@ Pre-norm blocks, full rotary encoding, ReLU feed-forward, projections without bi
 tied to the embedding. It knows nothing of tasks, only that rows consist of examples of
 `example_length` tokens and that the last token of each is predicted from the one before.
 
-Letters: B rows, L tokens, T answers, D width, W window, K head width, C classes (= vocabulary).
+Letters: B rows, L tokens, T answers, D width, F feed-forward width, W window, K head width,
+C classes (= vocabulary).
 """
 
 from math import sqrt
@@ -16,7 +17,7 @@ from torch.nn import functional
 
 from epigrok.config import TaskConfig, TransformerConfig
 from epigrok.model.attention import asking_attention, rotary_tables, self_attention
-from epigrok.model.feedforward import feedforward
+from epigrok.model.lookup import look_up
 from epigrok.model.network import Network, register_model
 from epigrok.random_streams import normal, stream_key
 
@@ -46,7 +47,7 @@ class Transformer(Network):
         """What the head sees: normalised hidden states at the positions that predict answers."""
         # Nothing is predicted from the last answer, so it is not computed.
         tokens_BL = tokens_BL[:, :-1]
-        hidden_BLD = self.embedding(tokens_BL)
+        hidden_BLD = look_up(self.embedding.weight, tokens_BL)
         asking = slice(self.example_length - 2, None, self.example_length)
         for index, block in enumerate(self.blocks[:-1]):
             projected_BLE = self._first_projections(tokens_BL) if index == 0 else None
@@ -121,8 +122,8 @@ class Block(nn.Module):
             )
         residual_BTD = residual_BTD + self.attention_out(attended_BTD)
         normed_BTD = self.feedforward_norm(residual_BTD)
-        weights = self.feedforward_in.weight, self.feedforward_out.weight
-        return residual_BTD + feedforward(normed_BTD, *weights)
+        inner_BTF = functional.relu(self.feedforward_in(normed_BTD))
+        return residual_BTD + self.feedforward_out(inner_BTF)
 
     def projections(self, normed: Float[Tensor, "... D"]) -> Float[Tensor, "... E"]:
         """Queries, keys and values, in one product."""

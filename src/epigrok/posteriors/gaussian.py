@@ -3,14 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from epigrok.posteriors.protocol import HEAD, Sample, fused_on_gpu
-from epigrok.random_streams import normal, stream_key
+from epigrok.posteriors.protocol import HEAD, Sample
+from epigrok.random_streams import normal, normal_of_streams, stream_key
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,23 @@ class DiagonalGaussian:
         Posteriors with the same seed share it, whatever their mean and deviation, and so do all
         checkpoints of a run: differences between them are not differences of luck.
         """
-        device = next(iter(self.mean.values())).device
+        noise = self._noise(index)
+        return {
+            name: (weights + self.deviation[name] * noise[name]).to(weights.dtype)
+            if name in self.deviation
+            else weights
+            for name, weights in self.mean.items()
+        }
+
+    def _noise(self, index: int) -> dict[str, Tensor]:
         keys = {name: stream_key(self.seed, f"posterior:{name}") for name in self.deviation}
-        draw = fused_on_gpu(_draw, device)
-        return draw(self.mean, self.deviation, keys, torch.tensor(index, device=device))
+        shapes = {name: tuple(self.mean[name].shape) for name in keys}
+        device = next(iter(self.mean.values())).device
+        if device.type != "cuda":
+            return {name: normal(keys[name], shapes[name], index, device) for name in keys}
+        sizes = [prod(shape) for shape in shapes.values()]
+        parts = normal_of_streams(list(keys.values()), sizes, index, device).split(sizes)
+        return {name: part.view(shapes[name]) for name, part in zip(keys, parts)}
 
 
 class HeadGaussian(ABC):
@@ -52,23 +66,6 @@ class HeadGaussian(ABC):
     ) -> Float[Tensor, "B T C"]:
         """Logits under the head of sample `index`."""
         return functional.linear(features_BTD, self.sample_head(index).to(features_BTD.dtype))
-
-
-def _draw(
-    mean: Mapping[str, Tensor],
-    deviation: Mapping[str, Tensor],
-    keys: Mapping[str, int],
-    index: Tensor,
-) -> dict[str, Tensor]:
-    return {
-        name: (
-            weights
-            + deviation[name] * normal(keys[name], tuple(weights.shape), index, weights.device)
-        ).to(weights.dtype)
-        if name in deviation
-        else weights
-        for name, weights in mean.items()
-    }
 
 
 def frozen_parameters(model: nn.Module) -> dict[str, Tensor]:

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from epigrok.errors import UserError
+from epigrok.model.compilation import compiled as fused
 from epigrok.posteriors.flat_parameters import FlatParameters
 from epigrok.posteriors.gaussian import DiagonalGaussian, frozen_parameters
 from epigrok.random_streams import normal, stream_key
@@ -94,7 +95,7 @@ class IVON(Optimizer):
                 "sum_of_products": torch.zeros_like(flat.live),
             }
         is_gpu = self._flats[0].live.device.type == "cuda"
-        fuse = torch.compile if (is_gpu if compiled is None else compiled) else _unchanged
+        fuse = fused if (is_gpu if compiled is None else compiled) else _unchanged
         self._perturb, self._collect, self._update = (
             fuse(_perturb),
             fuse(_collect),

@@ -7,12 +7,10 @@ Samples never touch the live weights: `logits_of` puts them in their place for o
 Letters: B rows, L tokens, T answers, C classes, D features.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.func import functional_call
@@ -99,10 +97,9 @@ def sampled_logits(
         for index in range(num_samples):
             yield (posterior.head_logits(features_BTD, index) for features_BTD in features)
         return
-    predict = fused_on_gpu(logits_of, _device_of(model))
     for index in range(num_samples):
         parameters = dict(posterior.sample(index))
-        yield (predict(model, parameters, tokens_BL) for tokens_BL in tokens)
+        yield (logits_of(model, parameters, tokens_BL) for tokens_BL in tokens)
 
 
 def logits_of(
@@ -117,28 +114,5 @@ def logits_of(
 
 
 def features_of(model: Network, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B T D"]:
-    """The model's features, quickly."""
-    compute = fused_on_gpu(_features_of, _device_of(model))
-    features_BTD: Float[Tensor, "B T D"] = compute(model, tokens_BL)
-    return features_BTD
-
-
-def _features_of(model: Network, tokens_BL: Tensor) -> Tensor:
+    """What the head of the model sees."""
     return model.features(tokens_BL)
-
-
-def fused_on_gpu(function: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
-    """`function` compiled, on a GPU, where it pays: the same work is done again and again.
-
-    `torch.compiler.set_stance("force_eager")` turns this off.
-    """
-    return _compiled(function) if device.type == "cuda" else function
-
-
-@cache
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return torch.compile(function)
-
-
-def _device_of(model: Network) -> torch.device:
-    return next(model.parameters()).device

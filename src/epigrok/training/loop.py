@@ -1,6 +1,6 @@
 """One optimiser step per batch; the caller iterates and decides when to log, evaluate and save."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import inf
@@ -12,7 +12,9 @@ from torch.nn import functional
 from torch.optim import Optimizer
 
 from epigrok.config import RunConfig
-from epigrok.model import Network, build_model
+from epigrok.model import Network, Transformer, build_model
+from epigrok.model.compilation import compiled as fused
+from epigrok.model.fused_training import fits_kernels, loss_and_gradients
 from epigrok.posteriors import DiagonalGaussian, VariationalOptimiser
 from epigrok.tasks import Batch, TaskFamily
 from epigrok.training.captured import CapturedWork, StepWork
@@ -76,17 +78,19 @@ def training_steps(
         compiled: Fuse the network's kernels and, on a GPU, replay each update as one graph.
     """
     device = next(state.model.parameters()).device
-    gradients = _gradient_work(state, family, config, compiled)
+    gradients = _gradient_work(state, config, compiled)
 
-    def whole_step(step: int | Tensor) -> tuple[Tensor, Tensor]:
-        results = gradients(step)
+    def whole_step(batch: Batch) -> tuple[Tensor, Tensor]:
+        results = gradients(batch)
         for optimiser in state.optimisers:
             optimiser.step()
         return results
 
-    work: StepWork = whole_step
+    work: StepWork
     if compiled and device.type == "cuda":
-        work = CapturedWork(whole_step, state.optimisers, device)
+        work = CapturedWork(family.training_batch, whole_step, state.optimisers, device)
+    else:
+        work = lambda step: whole_step(family.training_batch(step))  # noqa: E731
     while state.step < config.num_steps:
         scale = learning_rate_scale(state.step, config.schedule, config.num_steps)
         set_learning_rates(state.optimisers, scale)
@@ -96,34 +100,49 @@ def training_steps(
 
 
 def _gradient_work(
-    state: TrainState, family: TaskFamily, config: RunConfig, compiled: bool
-) -> StepWork:
-    """Everything before the optimisers move: batch, loss, gradients, clipping."""
-    device = next(state.model.parameters()).device
-    uses_bfloat16 = config.precision == "bfloat16" or (
-        config.precision == "auto" and device.type == "cuda"
-    )
+    state: TrainState, config: RunConfig, compiled: bool
+) -> Callable[[Batch], tuple[Tensor, Tensor]]:
+    """Everything between the batch and the optimisers: loss, gradients, clipping."""
     clip_norm = inf if config.optim.clip_norm is None else config.optim.clip_norm
+    differentiated = _differentiated(state.model, config, compiled)
 
-    def loss_of(batch: Batch) -> Tensor:
-        with torch.autocast(device.type, torch.bfloat16, enabled=uses_bfloat16):
-            logits_BTC = state.model(batch.tokens_BL)
-        return mean_loss(logits_BTC, batch)
-
-    fused_loss_of = torch.compile(loss_of, dynamic=False) if compiled else loss_of
-
-    def gradients(step: int | Tensor) -> tuple[Tensor, Tensor]:
-        batch = family.training_batch(step)
+    def gradients(batch: Batch) -> tuple[Tensor, Tensor]:
         for _ in range(config.optim.num_train_samples):
             for optimiser in state.optimisers:
                 optimiser.zero_grad()
             with state.weights_to_differentiate():
-                loss = fused_loss_of(batch)
-                loss.backward()
+                loss = differentiated(batch)
                 gradient_norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), clip_norm)
-        return loss.detach(), gradient_norm
+        return loss, gradient_norm
 
     return gradients
+
+
+def _differentiated(
+    model: Network, config: RunConfig, compiled: bool
+) -> Callable[[Batch], Float[Tensor, ""]]:
+    """A function that returns the loss on a batch and leaves its gradients at the parameters."""
+    device = next(model.parameters()).device
+    uses_bfloat16 = config.precision == "bfloat16" or (
+        config.precision == "auto" and device.type == "cuda"
+    )
+    if uses_bfloat16 and isinstance(model, Transformer) and fits_kernels(model, config.batch_size):
+        network = model
+        return lambda batch: loss_and_gradients(network, batch.tokens_BL, batch.answers_BT)
+
+    def loss_of(batch: Batch) -> Tensor:
+        with torch.autocast(device.type, torch.bfloat16, enabled=uses_bfloat16):
+            logits_BTC = model(batch.tokens_BL)
+        return mean_loss(logits_BTC, batch)
+
+    fused_loss_of = fused(loss_of, dynamic=False) if compiled else loss_of
+
+    def differentiated(batch: Batch) -> Tensor:
+        loss = fused_loss_of(batch)
+        loss.backward()
+        return loss.detach()
+
+    return differentiated
 
 
 def mean_loss(logits_BTC: Float[Tensor, "B T C"], batch: Batch) -> Float[Tensor, ""]:

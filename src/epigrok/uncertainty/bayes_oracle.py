@@ -21,6 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from epigrok.errors import UserError
+from epigrok.uncertainty.index_sums import sums_by_index
 
 ELEMENTS_PER_CHUNK = 1 << 24
 """Rows x examples x hypotheses held at a time; bounds memory, changes no number."""
@@ -70,8 +71,7 @@ class BayesOracle:
         # Two logarithms, because the quotient of the tiniest noise would overflow.
         log_odds = log(1.0 - self.noise + floor) - (log(self.noise) - log(self.num_classes))
         weights_BTA = (matches_BTA.double() * log_odds).softmax(dim=-1)
-        probs_BTC = weights_BTA.new_zeros(*shown_BT.shape, self.num_classes)
-        probs_BTC.scatter_add_(2, answers_BTA, weights_BTA)
+        probs_BTC = sums_by_index(weights_BTA, answers_BTA, self.num_classes)
         asked = self.noise if self.asked_noise is None else self.asked_noise
         return (1.0 - asked) * probs_BTC + asked / self.num_classes
 

@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from epigrok.uncertainty.index_sums import sums_by_index
+
 NUM_BINS = 15
 """Equal-width bins of [0, 1], closed on the left; the last one holds confidence 1.0 too."""
 
@@ -24,8 +26,8 @@ def reliability_counts(
     values_3NT = torch.stack(
         [torch.ones_like(confidence_NT), is_correct_NT.double(), confidence_NT]
     ).where(is_scored_NT, 0.0)
-    counts = confidence_NT.new_zeros(3, confidence_NT.shape[1], NUM_BINS, dtype=torch.float64)
-    return counts.scatter_add(2, bin_NT.T.expand(3, -1, -1), values_3NT.transpose(1, 2))
+    index_3TN = bin_NT.T.expand(3, -1, -1)
+    return sums_by_index(values_3NT.transpose(1, 2).double(), index_3TN, NUM_BINS)
 
 
 def calibration_error(counts_3M: Float[Tensor, "3 *T M"]) -> Float[Tensor, "*T"]:

@@ -1,0 +1,19 @@
+"""`torch.compile` that gives the same kernels in every process."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+def compiled(function: Callable[..., Any], dynamic: bool | None = None) -> Callable[..., Any]:
+    """`function` with its kernels fused.
+
+    By default the compiler measures which of several kernels is the fastest, and its choice decides
+    the order of sums: another process, on a busier machine, may choose otherwise.
+    """
+    # Here, because importing it takes a while; versions before 2.10 have no such setting.
+    from torch._inductor import config
+
+    options: dict[str, Any] = {"deterministic": True} if hasattr(config, "deterministic") else {}
+    return torch.compile(function, dynamic=dynamic, options=options)

@@ -1,0 +1,84 @@
+"""On a GPU the same run gives the same weights and tables, bit for bit: in another process, with
+other evaluations in between, beside other runs on the same GPU, and after a kill."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
+SECONDS = 300
+NUM_STEPS, EVERY = 400, 100
+TABLES = ("metrics", "final", "training", "calibration")
+
+
+@pytest.mark.parametrize("name", ["classic", "icl-tiny", "icl-small", "icl-medium-ivon"])
+def test_a_run_repeats_itself(name: str, tmp_path: Path) -> None:
+    once, more_often, killed = (tmp_path / part for part in ("once", "more-often", "killed"))
+    processes = [start(name, once), start(name, more_often, EVERY // 2), start(name, killed)]
+    kill_amid(processes[-1], killed)
+    processes[-1] = start(name, killed)
+    assert [process.wait(SECONDS) for process in processes] == [0, 0, 0]
+
+    expected = weights(once)
+    assert expected.keys() == weights(more_often).keys() == weights(killed).keys()
+    assert len(expected) > 3
+    for step, content in expected.items():
+        assert content == weights(more_often)[step] == weights(killed)[step], step
+    for table in TABLES:
+        rows = read(once, table)
+        assert rows == read(killed, table)
+        assert rows == [row for row in read(more_often, table) if row["step"] % EVERY == 0]
+
+
+def start(name: str, directory: Path, every: int = EVERY) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "epigrok", "train", name, "--device", "cuda"]
+    settings = {
+        "num-steps": NUM_STEPS,
+        "schedule.warmup-steps": 20,
+        "evaluation.every": every,
+        "evaluation.num-sequences": 512,
+        "evaluation.num-sampled-sequences": 128,
+        "evaluation.num-samples": 4,
+        "evaluation.num-final-samples": 4,
+        "checkpoint-seconds": 0.5,
+        "out": directory,
+    }
+    for flag, value in settings.items():
+        command += [f"--{flag}", str(value)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+
+
+def kill_amid(process: subprocess.Popen[bytes], directory: Path) -> None:
+    """Kill the run between two evaluations, somewhere before its end."""
+    until = time.monotonic() + SECONDS
+    while not EVERY < step_of(directory) < NUM_STEPS:
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < until, "no step was taken in time"
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    assert not (directory / "DONE").exists()
+
+
+def step_of(directory: Path) -> int:
+    file = directory / "status.json"
+    return json.loads(file.read_text())["step"] if file.exists() else 0
+
+
+def weights(directory: Path) -> dict[str, bytes]:
+    """The weights kept at each step of the ladder."""
+    files = (directory / "checkpoints").glob("step-*/model.safetensors")
+    return {file.parent.name: file.read_bytes() for file in files}
+
+
+def read(directory: Path, table: str) -> list[dict[str, object]]:
+    lines = (directory / f"{table}.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
