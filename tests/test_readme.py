@@ -64,3 +64,16 @@ def test_every_make_target_in_the_readme_exists() -> None:
     targets = re.findall(r"^    make (\S+)", README, flags=re.MULTILINE)
     assert targets
     assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in targets)
+
+
+def test_every_function_that_contributors_are_sent_to_is_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text().partition("Where is")[2]
+    rows = re.findall(r"^\| .+\? \| (.+?) \| (.+?) \|$", text, flags=re.MULTILINE)
+    assert len(rows) >= 10
+    for functions, files in rows:
+        sources = [
+            (ROOT / "src/epigrok" / name).read_text() for name in re.findall("`(.+?)`", files)
+        ]
+        for function in re.findall("`(.+?)`", functions):
+            name = function.rpartition(".")[2]
+            assert any(re.search(rf"\b{name}\b", source) for source in sources), function
