@@ -92,7 +92,7 @@ def test_a_name_belongs_to_whoever_registered_it_first(registry: ModuleType) -> 
     things = registry.Registry("thing", home="epigrok.config")
     things.add("task", OneParameterTask)
     things.add("task", OneParameterTask)
-    with pytest.raises(UserError, match=r"'task' is registered already, by epigrok\.config\.task"):
+    with pytest.raises(UserError, match=r"'task' is registered already, by .*\.task; choose"):
         things.add("task", UserError)
     assert things.find("task") is OneParameterTask
 
@@ -141,9 +141,9 @@ def test_a_plugin_that_was_imported_by_its_name_is_remembered_too(
     [
         ("little_missing.py", None, r"there is no plugin file .*little_missing\.py"),
         ("little_page.txt", "", r"a plugin must be a Python file, got .*little_page\.txt"),
-        ("json.py", "", r"a module named 'json' is loaded already; rename .*json\.py"),
-        ("little_broken.py", "1 / 0", r"little_broken\.py fails: ZeroDivisionError: division"),
-        ("little_typo.py", "def", r"little_typo\.py fails: SyntaxError"),
+        ("json.py", "", r"a module named 'json' is already loaded; rename .*json\.py"),
+        ("little_broken.py", "1 / 0", r"cannot load .*little_broken\.py: ZeroDivisionError"),
+        ("little_typo.py", "def", r"cannot load .*little_typo\.py: SyntaxError"),
         (
             "little_refused.py",
             "from epigrok.errors import UserError\nraise UserError('as it is')",

@@ -1,6 +1,6 @@
 """Command line: `epigrok COMMAND …`. Each command lives in its own module under `commands/`.
 
-A command module is imported only when it is asked for, so that `epigrok --help` stays instant.
+A command's module is imported only when the command runs, so `epigrok --help` stays instant.
 """
 
 import sys
@@ -17,21 +17,21 @@ from epigrok.registry import load_plugin
 PLUGIN = "--plugin"
 COMMANDS = {
     "train": "train a preset, or resume its run directory",
-    "evaluate": "score a checkpoint, vary its context, tell when it grokked",
+    "evaluate": "score a checkpoint, vary its context, or show when it grokked",
     "demo": "watch two small models grok on a CPU",
-    "sweep": "run a grid of runs here, on SLURM or on Ray; resume it",
-    "status": "where a sweep or a run stands, from its files",
-    "figure": "the figures of the paper from a run or a sweep",
-    "report": "one HTML page on a sweep or a run: answer, figures, tables",
-    "separation": "which uncertainty separates runs that generalised from runs that memorised",
-    "export": "all metrics of a sweep as one Parquet file",
-    "columns": "every table of a run and what its columns mean",
-    "tensorboard": "a sweep's curves as TensorBoard event files",
-    "zoo": "trained runs that come with the package",
-    "bench": "how fast this machine trains, against plain PyTorch",
-    "run": "work on one prepared run directory, as the workers of a sweep do",
+    "sweep": "run or resume a grid of runs: on this machine, on SLURM or on Ray",
+    "status": "show how far a sweep or a run has got",
+    "figure": "draw the paper's figures from a run or a sweep",
+    "report": "write one HTML page on a sweep or a run: answer, figures, tables",
+    "separation": "show which uncertainty separates generalised from memorised runs",
+    "export": "write a table of all runs of a sweep to one Parquet file",
+    "columns": "explain every table of a run and its columns",
+    "tensorboard": "write a sweep's curves as TensorBoard event files",
+    "zoo": "list the trained runs that come with the package",
+    "bench": "measure how fast this machine trains, against plain PyTorch",
+    "run": "work on one prepared run directory, as a sweep's workers do",
     "presets": "list the shipped recipes",
-    "theory": "the solvable linear model: figures, exact delays, validity",
+    "theory": "compute the solvable linear model: figures, exact delays, validity",
 }
 """Command name -> one line of help; `commands/<name>.py` has `main(arguments) -> exit code`."""
 
@@ -52,8 +52,8 @@ def help_text() -> str:
             *lines,
             "",
             "`epigrok COMMAND --help` explains a command; `epigrok --version` prints the version.",
-            "Every command takes `--plugin FILE`: tasks, models, posteriors, figures or presets of",
-            "your own, from a Python file.",
+            "Every command takes `--plugin FILE`, a Python file with your own tasks, models,",
+            "posteriors, figures or presets.",
         ]
     )
 
@@ -61,7 +61,7 @@ def help_text() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    # Print expected errors as one line.
+    # Print our own warnings as one line.
     warnings.formatwarning = _warning_text
     try:
         return _run(arguments)
@@ -71,11 +71,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_STOPPED
     except BrokenPipeError:
-        # The reader of our output (head, less) has seen enough.
+        # The program that reads our output (head, less) has closed the pipe.
         sys.stdout = None
         return 0
     except OSError as error:
-        # A full disk, a vanished mount. What was written before is whole.
+        # A full disk, a vanished mount. Files written before are complete.
         print(f"epigrok: {error}", file=sys.stderr)
         return EXIT_FAILED
     except (MemoryError, RuntimeError) as error:
@@ -92,20 +92,20 @@ def _warning_text(
     lineno: int,
     line: str | None = None,
 ) -> str:
-    """Ours, which speak to the user, without the place in the code that others come with."""
+    """Format our own warnings as one line without the place in the code; leave others alone."""
     if category is UserWarning and Path(filename).is_relative_to(Path(__file__).parent):
         return f"epigrok: warning: {message}\n"
     return _python_warning_text(message, category, filename, lineno, line)
 
 
 def _is_out_of_memory(error: MemoryError | RuntimeError) -> bool:
-    """Python's own error, or one of torch's two: of the host and of a GPU."""
+    """Whether this is Python's memory error, or one of torch's two (host and GPU)."""
     text = str(error).lower()
     return isinstance(error, MemoryError) or "allocate memory" in text or "out of memory" in text
 
 
 def _load_plugins(arguments: Sequence[str]) -> list[str]:
-    """Load what `--plugin` names, and return the other arguments."""
+    """Load the files that `--plugin` names and return the other arguments."""
     left: list[str] = []
     remaining = iter(arguments)
     for argument in remaining:

@@ -1,4 +1,4 @@
-"""What a column of a table is: its name, its type, its unit and what it means."""
+"""A column of a table: its name, type, unit and meaning."""
 
 from dataclasses import dataclass
 from typing import Literal

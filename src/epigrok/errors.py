@@ -1,5 +1,5 @@
-"""The one exception a user can cause and the command line turns into a sentence."""
+"""The exception for a user's mistake, which the command line prints as one line."""
 
 
 class UserError(ValueError):
-    """A mistake in what was asked for: shown as one sentence, exit code 2, no traceback."""
+    """A user's mistake: printed as one line, exit code 2, no traceback."""

@@ -1,4 +1,4 @@
-"""How a command ended: for shells, and for the engines that start workers."""
+"""Exit codes of commands, for shells and for the engines that start workers."""
 
 import os
 
@@ -6,6 +6,6 @@ EXIT_DONE = 0
 EXIT_FAILED = 1
 EXIT_USER_ERROR = 2
 EXIT_HELD = os.EX_TEMPFAIL
-"""Somebody else is working on the run."""
+"""Another process holds the run."""
 EXIT_STOPPED = 130
-"""As a shell reports a program ended by Ctrl-C: a run is saved, not finished."""
+"""What shells report after Ctrl-C: the run is saved but not finished."""

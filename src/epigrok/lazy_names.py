@@ -1,4 +1,4 @@
-"""Public names of a package that are loaded on first use, so that importing it stays instant."""
+"""Load the public names of a package on first use, so that importing it stays instant."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def loader(package: str, home_of_name: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of `package`: each name comes from its home, a module of the package."""
+    """A `__getattr__` for `package` that takes each name from its home, a module of the package."""
 
     def load(name: str) -> Any:
         if name not in home_of_name:

@@ -1,10 +1,10 @@
 """Named streams of random numbers, as pure functions of (seed, name, counter, index).
 
-There is no generator object, so there is no state to save, to restore or to disturb: drawing from
-one stream can never shift another, batch `k` is the same whether or not batch `k - 1` was ever
-drawn, and the integers are identical on every device and under `torch.compile`. A stream is a
-64-bit key; element `i` of draw `counter` is the SplitMix64 hash (Steele, Lea & Flood 2014) of the
-three. The finaliser passes BigCrush as a sequential generator, which is how it is used here.
+There is no generator object, so there is no state to save or restore. Drawing from one stream
+never shifts another, batch `k` is the same whether or not batch `k - 1` was drawn, and the integers
+are identical on every device and under `torch.compile`. A stream is a 64-bit key;
+element `i` of draw `counter` is the SplitMix64 hash (Steele, Lea & Flood 2014) of the three. The
+finaliser passes BigCrush as a sequential generator, which is how it is used here.
 """
 
 import hashlib
@@ -108,19 +108,19 @@ def choose_distinct(
     shape: tuple[int, int],
     counter: int | Tensor = 0,
     device: torch.device | str = "cpu",
-) -> Int[Tensor, "rows size"]:
-    """Each row: `size` indices below `population`, distinct while the population is large enough.
+) -> Int[Tensor, "sets size"]:
+    """Sets of `size` indices below `population`, distinct within a set if there are enough.
 
-    In a smaller population indices repeat, but never the last of a row: a question whose answer
-    its context shows would ask for nothing but copying.
+    In a smaller population indices repeat, but never the last of a set. It is the query, and if
+    the context showed its answer, the model would only have to copy.
     """
-    rows, size = shape
+    num_sets, size = shape
     if size > population:
         last = integers(key, population, shape, counter, device)[:, -1:]
         distance = 1 + integers(key, max(1, population - 1), shape, counter, device)[:, :-1]
         return torch.cat([(last + distance) % population, last], dim=1)
-    # The order of independent keys is a uniform permutation, whatever the device sorts with.
-    return random_bits(key, (rows, population), counter, device).topk(size, dim=1).indices
+    # The order of independent keys is a uniform permutation, on every device.
+    return random_bits(key, (num_sets, population), counter, device).topk(size, dim=1).indices
 
 
 def _normal(bits: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
@@ -131,7 +131,7 @@ def _normal(bits: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
 
 
 def _mix(value: Tensor) -> Tensor:
-    """SplitMix64 finaliser; int64 multiplication wraps as the algorithm asks."""
+    """SplitMix64 finaliser; int64 multiplication wraps, as the algorithm needs."""
     value = (value ^ _shift_right(value, 30)) * _MULTIPLIER_1
     value = (value ^ _shift_right(value, 27)) * _MULTIPLIER_2
     return value ^ _shift_right(value, 31)

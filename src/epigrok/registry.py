@@ -1,8 +1,8 @@
-"""What can be plugged in by name: tasks, models, posteriors, figures, presets.
+"""Registries of everything that can be plugged in: tasks, models, posteriors, figures, presets.
 
-A registry holds entries under names. The built-in entries live in one package each, whose modules
-register themselves; they are imported when a name is first looked up. Everybody else registers by
-importing a module of their own, or with `load_plugin`.
+A registry finds entries by name. The built-in entries of a kind live in one package, whose modules
+register them on import; the registry imports these modules when it needs them. Your own entries
+register when you import their module, or with `load_plugin`.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from epigrok.errors import UserError
 
 Entry = TypeVar("Entry")
 _LOADED: dict[str, Path] = {}
-"""Plugins that were loaded from files, by the name of their module."""
+"""Loaded plugin files, by the name of their module."""
 
 
 class Registry(Generic[Entry]):
@@ -36,16 +36,17 @@ class Registry(Generic[Entry]):
         self._entries: dict[str, Entry] = {}
 
     def add(self, name: str, entry: Entry) -> None:
-        """Register `entry`; a file that is loaded again replaces its own entries."""
+        """Register `entry`; a file loaded again replaces its own entries."""
         known = self._entries.get(name)
         if known is not None and _origin(known) != _origin(entry):
             raise UserError(
-                f"a {self._what} named {name!r} is registered already, by {_origin(known)[0]}"
+                f"a {self._what} named {name!r} is registered already, by {_origin(known)[0]}; "
+                "choose another name"
             )
         self._entries[name] = entry
 
     def find(self, name: str) -> Entry:
-        """The entry called `name`; if there is none, the message lists those that exist."""
+        """The entry called `name`; the error for an unknown name lists those that exist."""
         if name not in self._entries:
             import_all_modules(self._home)
         if name not in self._entries:
@@ -64,19 +65,19 @@ class Plugin:
     """A file outside the package that registered something."""
 
     file: str
-    """Its name, without the folders that lead there."""
+    """Its file name, without folders."""
     digest: str
 
 
 @cache
 def import_all_modules(package: str) -> None:
-    """Import every module of a package, so that each can register what it has."""
+    """Import every module of a package, so that each registers its entries."""
     found = import_module(package)
     for module in iter_modules(found.__path__):
         try:
             import_module(f"{package}.{module.name}")
         except ModuleNotFoundError as error:
-            # Kernels, which register nothing, need Triton, and that comes with a GPU only.
+            # Kernels need Triton, which only GPU machines have. They register nothing.
             if error.name != "triton":
                 raise
 
@@ -94,9 +95,9 @@ def load_plugin(path: Path | str) -> None:
         if getattr(loaded, "__file__", None) == str(path):
             _LOADED[path.stem] = path
             return
-        raise UserError(f"a module named {path.stem!r} is loaded already; rename {path}")
+        raise UserError(f"a module named {path.stem!r} is already loaded; rename {path}")
     module = module_from_spec(specification)
-    # Known before it runs: dataclasses look their own module up.
+    # Listed before it runs, because dataclasses look up their own module.
     sys.modules[path.stem] = module
     try:
         specification.loader.exec_module(module)
@@ -105,16 +106,18 @@ def load_plugin(path: Path | str) -> None:
         del sys.modules[path.stem]
         if isinstance(error, UserError):
             raise
-        raise UserError(f"the plugin {path} fails: {type(error).__name__}: {error}") from error
+        raise UserError(
+            f"cannot load the plugin {path}: {type(error).__name__}: {error}"
+        ) from error
 
 
 def loaded_plugins() -> list[Path]:
-    """Files that were loaded as plugins, for processes that must load them too."""
+    """The loaded plugin files, for worker processes that must load them too."""
     return list(_LOADED.values())
 
 
 def plugin_of(entry: Callable[..., Any] | type) -> Plugin | None:
-    """The file outside the package that defines `entry`; None for what is built in."""
+    """The file outside the package that defines `entry`; None for built-in entries."""
     if entry.__module__.partition(".")[0] == "epigrok":
         return None
     file = getattr(sys.modules.get(entry.__module__), "__file__", None)
@@ -125,6 +128,6 @@ def plugin_of(entry: Callable[..., Any] | type) -> Plugin | None:
 
 
 def _origin(entry: Any) -> tuple[str, str]:
-    """Module and name of what was registered."""
+    """Module and name of the registered object."""
     made = entry if hasattr(entry, "__qualname__") else getattr(entry, "build", type(entry))
     return made.__module__, made.__qualname__

@@ -1,6 +1,6 @@
 """Numbers and words as people read them: steps, values, durations, lists, text from files.
 
-What a file holds instead of a number is shown as it is.
+Where a file holds something other than a number, the text shows it unchanged.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def duration_text(seconds: float) -> str:
 
 
 def printable(text: str) -> str:
-    """Text from files without control characters: no page can hold them, terminals obey them."""
+    """`text` with spaces for control characters, which pages cannot hold and terminals obey."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 

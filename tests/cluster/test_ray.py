@@ -56,5 +56,5 @@ def test_a_stopped_and_killed_sweep_on_ray_goes_on(undisturbed: Path, tmp_path: 
 
 
 def test_more_than_ray_has_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="a run asks for 7 GPU, this Ray has 0"):
+    with pytest.raises(AssertionError, match="a run asks for 7 GPU, but this Ray has 0"):
         run_sweep(tmp_path / "out", *ON_RAY, "--ray.gpus-per-run", "7")

@@ -63,7 +63,7 @@ def test_a_place_that_cannot_be_written_to_is_refused(capsys: pytest.CaptureFixt
     ("arguments", "message"),
     [
         (["smoke"], "missing --out DIR, the directory of the sweep"),
-        (["smoke", "--out", "x", "--slots", "gpu"], "'gpu' is no slot"),
+        (["smoke", "--out", "x", "--slots", "gpu"], "'gpu' is not a slot"),
         (["broken.json", "--out", "x"], "broken.json is not valid JSON"),
         (["unknown.json", "--out", "x"], "no preset named 'icl-huge'"),
     ],

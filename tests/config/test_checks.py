@@ -18,7 +18,7 @@ def test_primes_are_told_from_other_numbers() -> None:
         if number in primes:
             require_prime(number)
         else:
-            with pytest.raises(UserError, match=f"prime, {number} is not"):
+            with pytest.raises(UserError, match=f"prime, got {number}"):
                 require_prime(number)
 
 

@@ -29,7 +29,7 @@ def test_a_name_is_a_kind_and_an_argument(
         ("point:", "no value after the colon"),
         (":3", "has no name"),
         ("", "has no name"),
-        ("a\nb", "cannot be printed"),
+        ("a\nb", "unprintable"),
     ],
 )
 def test_what_is_no_name_is_refused(text: str, message: str) -> None:

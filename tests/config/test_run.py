@@ -24,7 +24,7 @@ from epigrok.errors import UserError
             lambda: with_fields(preset("classic"), {"evaluation.final_series": ["context-noise"]}),
             "no context to vary",
         ),
-        (lambda: EvaluationConfig(posteriors=()), "at least one posterior"),
+        (lambda: EvaluationConfig(posteriors=()), "posteriors is empty; name at least one"),
         (lambda: EvaluationConfig(posteriors=("point", "point")), "listed twice in point, point"),
         (lambda: EvaluationConfig(num_samples=65), "num_final_samples 64"),
         (lambda: EvaluationConfig(num_sequences=0), "num_sequences must be positive, got 0"),

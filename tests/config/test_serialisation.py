@@ -89,7 +89,7 @@ def with_kind(section: str, kind: object) -> dict[str, object]:
         (lambda: from_json(with_kind("optim", "SGD")), "optim: kind 'SGD' is not one of AdamW"),
         (
             lambda: from_json(with_kind("task", "MyTask")),
-            r"task: kind 'MyTask' is not one of .*ClassicTask.*load that first \(--plugin FILE",
+            r"task: kind 'MyTask' is not one of .*ClassicTask.*load the plugin first \(--plug",
         ),
         (lambda: from_json(with_kind("model", None)), "model: kind None is not one of"),
         (

@@ -16,7 +16,7 @@ from epigrok.evaluation import (
     evaluation_sets,
     score_posterior,
 )
-from epigrok.evaluation.evaluator import rows_used
+from epigrok.evaluation.evaluator import sequences_used
 from epigrok.model import build_model
 from epigrok.posteriors import Ensemble, Point, WeightNoise
 
@@ -57,7 +57,7 @@ def test_how_sequences_are_cut_changes_no_score(
 ) -> None:
     model, sets = build_model(config), sets_of(config)
     whole = score_posterior(model, WeightNoise.relative(model, 0.3), sets, 3)
-    monkeypatch.setattr("epigrok.evaluation.evaluator.ROWS_PER_CHUNK", {"cpu": 7})
+    monkeypatch.setattr("epigrok.evaluation.evaluator.SEQUENCES_PER_CHUNK", {"cpu": 7})
     cut = score_posterior(model, WeightNoise.relative(model, 0.3), sets, 3)
     for split in sets:
         assert cut[split].summary() == pytest.approx(whole[split].summary(), rel=1e-4, abs=1e-9)
@@ -74,11 +74,11 @@ def test_a_split_scores_the_same_alone_and_among_others(config: RunConfig) -> No
 def test_sampled_posteriors_take_the_first_sequences_only() -> None:
     config = RUNS["two parameters"]
     model, sets = build_model(config), sets_of(config)
-    used = rows_used(WeightNoise.relative(model, 0.3), sets, 10)
+    used = sequences_used(WeightNoise.relative(model, 0.3), sets, 10)
     for split, rows in sets.items():
         assert torch.equal(used[split].batch.tokens_BL, rows.batch.tokens_BL[:10])
-    assert rows_used(Point.of(model), sets, 10)["id_val"].batch.tokens_BL.shape[0] > 10
-    everything = rows_used(WeightNoise.relative(model, 0.3), sets, None)
+    assert sequences_used(Point.of(model), sets, 10)["id_val"].batch.tokens_BL.shape[0] > 10
+    everything = sequences_used(WeightNoise.relative(model, 0.3), sets, None)
     assert torch.equal(everything["id_val"].batch.tokens_BL, sets["id_val"].batch.tokens_BL)
 
 

@@ -56,5 +56,5 @@ def test_how_sequences_are_cut_changes_nothing(
     model: Network, fit_set: EvaluationSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = laplace(model, fit_set)
-    monkeypatch.setattr("epigrok.evaluation.evaluator.ROWS_PER_CHUNK", {"cpu": 5})
+    monkeypatch.setattr("epigrok.evaluation.evaluator.SEQUENCES_PER_CHUNK", {"cpu": 5})
     torch.testing.assert_close(laplace(model, fit_set).precision_CD, whole.precision_CD)

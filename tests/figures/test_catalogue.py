@@ -125,7 +125,7 @@ def test_what_cannot_be_drawn_is_named_with_the_reason(single_run: Path) -> None
     drawn, missing = draw_all(open_sweep(single_run))
     assert {figure.name for figure in drawn} | missing.keys() == figures().keys()
     assert {figure.name for figure in drawn} >= {"oracle-distance", "theory-summary"}
-    assert "differ in two fields" in missing["accuracy-heatmaps"]
+    assert "differ in exactly two fields" in missing["accuracy-heatmaps"]
     assert "icl-tiny: nothing" in missing["uncertainty-heatmaps"]
     assert "--evaluation.posteriors" in missing["trajectory"]
     assert "tracks epistemic uncertainty" in missing["teaser"]
@@ -136,7 +136,7 @@ def test_what_cannot_be_drawn_is_named_with_the_reason(single_run: Path) -> None
     [
         ("context-noise", "epigrok evaluate RUN --series context-noise"),
         ("context-length", "epigrok evaluate RUN --series context-length"),
-        ("calibration", "when a run takes its last step"),
+        ("calibration", "a run writes them at its last step"),
     ],
 )
 def test_missing_data_is_told_with_what_makes_it(name: str, message: str, tmp_path: Path) -> None:

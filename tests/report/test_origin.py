@@ -37,7 +37,7 @@ def test_provenance_counts_runs_that_differ(tmp_path: Path) -> None:
     text = Document(write_report(tmp_path)).text
     assert "commit abc (2 runs); def with uncommitted changes (1 run)" in text
     assert "device cpu (2 runs); H200 (1 run)" in text
-    assert "begun 2026-11-15 12:24 UTC last news 2027-01-15 08:00 UTC" in text
+    assert "started 2026-11-15 12:24 UTC last update 2027-01-15 08:00 UTC" in text
 
 
 def test_a_sweep_of_ones_own_is_repeated_from_a_file_beside_the_page(tmp_path: Path) -> None:

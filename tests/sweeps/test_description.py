@@ -47,7 +47,7 @@ def test_a_variant_is_what_conditions_make_of_it() -> None:
     ("content", "message"),
     [
         ("{", "is not valid JSON"),
-        ("[]", "a sweep is a JSON object"),
+        ("[]", "a sweep must be a JSON object"),
         ("{}", "'methods' is missing"),
         ('{"methods": []}', "at least one preset"),
         ('{"methods": ["classic"], "axis": {}}', "unknown entries axis"),
@@ -82,7 +82,7 @@ def test_a_variant_is_what_conditions_make_of_it() -> None:
             '{"methods": ["classic"], "axes": {"num_steps": [100, 200]}, "conditions": '
             '[{"where": {"num_steps": 200}, "set": {"batch_size": 8}}, '
             '{"where": {"num_steps": 300}, "set": {"batch_size": 9}}]}',
-            "a condition holds for no run: num_steps = 300",
+            "a condition applies to no run: num_steps = 300",
         ),
         (
             '{"methods": ["icl-paper"], "axes": {"task.num_base_tasks": [8, 300]}}',
@@ -90,7 +90,7 @@ def test_a_variant_is_what_conditions_make_of_it() -> None:
         ),
         (
             '{"methods": ["classic"], "variants": ["a", "b"]}',
-            "no condition makes other runs of variant b",
+            "variant b changes no run; add a condition for it",
         ),
         (
             '{"methods": ["classic"], "axes": {"optim.weight_decay": [1, 1.0]}}',
@@ -155,7 +155,7 @@ def test_a_description_of_another_time_is_kept_as_it_is(tmp_path: Path) -> None:
     prepare(tmp_path, Sweep(name="new", methods=("classic",)))
     assert [sweep.name for sweep in recorded_sweeps(tmp_path)] == ["old", "new"]
     (tmp_path / "sweep.json").write_text("[]")
-    with pytest.raises(UserError, match="is not what `epigrok sweep` wrote there"):
+    with pytest.raises(UserError, match="is not what `epigrok sweep` writes there"):
         prepare(tmp_path, Sweep(name="new", methods=("classic",)))
 
 

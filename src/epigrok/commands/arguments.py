@@ -1,4 +1,4 @@
-"""Reading a command's arguments into a dataclass, with mistakes as one sentence."""
+"""Read a command's arguments into a dataclass; the error for a mistake is one line."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -22,7 +22,7 @@ def parse(
         kind,
         prog=f"epigrok {command}",
         args=list(arguments),
-        # The default decides which kind a section is; its flags then need no subcommand.
+        # The default decides the kind of each section, so its flags need no subcommand.
         config=(tyro.conf.AvoidSubcommands, tyro.conf.FlagCreatePairsOff),
         default=tyro.MISSING_NONPROP if default is None else default,
     )
@@ -30,7 +30,7 @@ def parse(
 
 
 def preset_and_rest(command: str, arguments: Sequence[str]) -> tuple[str, list[str]]:
-    """Split off the preset's name, which decides the fields that the rest may set."""
+    """Split off the preset's name, which decides what fields the other arguments can set."""
     usage = f"epigrok {command} PRESET …, one of {', '.join(presets())}"
     hint = f"`epigrok {command} PRESET --help` lists what can be set"
     if arguments and arguments[0] in ("-h", "--help"):

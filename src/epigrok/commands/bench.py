@@ -82,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
         "seconds_evaluating": seconds,
         "evaluation_share_of_training": seconds * speeds[OURS].steps_per_second / EVALUATION_EVERY,
     }
-    rows = config.evaluation.num_sampled_sequences
+    num_sequences = config.evaluation.num_sampled_sequences
     if PLAIN_COMPILED in speeds:
         speed_up = results["speed_up_over_torch_compile"] = _ratio(speeds, OURS, PLAIN_COMPILED)
         print(f"\nepigrok against {PLAIN_COMPILED}: {speed_up:.2f}x")
@@ -92,7 +92,8 @@ def main(arguments: Sequence[str]) -> int:
         )
     print(f"IVON's step against AdamW's: {results['ivon_step_over_adamw_step']:.3f}x")
     print(
-        f"{NUM_SAMPLES} weight samples on {num_splits} splits of {rows} rows: {seconds:.3g} s, "
+        f"{NUM_SAMPLES} weight samples on {num_splits} splits of {num_sequences} sequences: "
+        f"{seconds:.3g} s, "
         f"{results['evaluation_share_of_training']:.1%} of {EVALUATION_EVERY} steps"
     )
     for kernel, milliseconds in islice(speeds[OURS].kernel_milliseconds.items(), parsed.kernels):

@@ -18,7 +18,7 @@ class ColumnsArguments:
     """Explain the tables of a run: what a row is, and what each column means."""
 
     table: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[TABLE]")] = ""
-    """Only this one."""
+    """Explain only this table."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def columns_page() -> str:
     """The whole page."""
-    # Here and not above: to explain one table needs no torch.
+    # Imported here, because explaining one table needs no torch.
     from epigrok.posteriors import posterior_kinds
 
     facts: dict[Column, list[str]] = {}
@@ -45,14 +45,14 @@ def columns_page() -> str:
     lines = [
         "# Tables and columns",
         "",
-        "`epigrok columns` prints this page. Every table has a column `run_id` besides, when it is",
-        "asked with SQL. Names with a dot, which only `runs` has, need double quotes.",
+        "`epigrok columns` prints this page. In SQL, every table also has a column `run_id`. Names",
+        "with a dot, which only `runs` has, need double quotes.",
         "",
         "## Metrics",
         "",
-        "A metric exists over all answers of a sequence, and with the suffix `_final` for its last",
-        "answer alone. Tables with a context length or noise are about the one answer asked there,",
-        "and have no suffix.",
+        "A metric covers all answers of a sequence; with the suffix `_final`, the last one alone.",
+        "In tables with a context length or noise, it covers the one answer asked there and has no",
+        "suffix.",
         "",
         *_rows(METRICS),
         "",
@@ -86,8 +86,8 @@ def columns_page() -> str:
         "",
         "### `latest`, `latest_positions`",
         "",
-        "The final evaluation of a run, or while it goes on the end of its curve; the second by",
-        "context length.",
+        "The final evaluation of a run, or the end of its curve while the run is unfinished;",
+        "`latest_positions` has it by context length.",
     ]
     return "\n".join(lines)
 

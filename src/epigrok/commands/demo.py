@@ -1,4 +1,4 @@
-"""`epigrok demo`: two models that grok here, a trained run to look at meanwhile, a report."""
+"""`epigrok demo`: train two models that grok, look at a trained run meanwhile, write a report."""
 
 import os
 import threading
@@ -18,7 +18,7 @@ from epigrok.sweeps.description import Condition, Sweep, prepare
 from epigrok.sweeps.engines.local import PoolOptions, run_pool
 from epigrok.sweeps.engines.slots import parse_slots
 
-# Uncertainty on fewer rows than the presets take, to be done within three minutes.
+# Fewer sequences than in the presets, so that the demo takes less than three minutes.
 _EVALUATION = {"evaluation.num_sampled_sequences": 128, "evaluation.num_final_samples": 32}
 _SELDOM = Condition(where={"preset": "classic"}, set={"evaluation.every": 100})
 DEMO = Sweep(
@@ -29,34 +29,34 @@ ABOUT = {
     "icl-tiny": "in-context z = a·x mod 31: a transformer infers the hidden a from examples",
 }
 LADDER = "icl-small"
-"""The run that comes with the package, whose checkpoints are looked at."""
+"""A run that comes with the package; the demo evaluates its checkpoints."""
 LADDER_SEQUENCES, LADDER_SAMPLES = 64, 4
-"""Few, as its network is eight times the size of those that are trained here."""
+"""Few, because its network is eight times as large as those trained here."""
 SHOWN_POSTERIOR = "weight-noise:0.1"
 SECONDS_BETWEEN_LINES = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoArguments:
-    """Train two small models on a CPU until they grok, and walk along a trained run meanwhile.
+    """Train two small models on a CPU until they grok, and follow a trained run meanwhile.
 
-    Uncertainty is tracked all the way; a report shows when it collapsed.
+    The runs track uncertainty all the way; a report shows when it collapsed.
     """
 
     out: Path = Path("demo")
-    """Folder for the runs; a demo that was interrupted goes on where it stopped."""
+    """Folder for the runs; an interrupted demo resumes where it stopped."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Train both models side by side, then say when each one generalised."""
     out = parse(DemoArguments, "demo", arguments).out
     ladder = unpacked(LADDER, out / "zoo")
-    print("trained here, on a core each:")
+    print("training here, on one core each:")
     for name, summary in ABOUT.items():
         print(f"  {name}: {summary}", flush=True)
     runs = prepare(out, DEMO)
     todo = [run for run in runs.values() if not run.is_done]
-    # One thread each: small models gain nothing from a second one, and lose when cores are shared.
+    # One thread each: small models gain nothing from a second, and lose when they share cores.
     slots = parse_slots("cpu*2", os.environ)
     meanwhile = _Meanwhile(out, ladder)
     with meanwhile.going_on():
@@ -67,14 +67,14 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{end.run.path} failed: {end.reason}; log: {end.run.log}")
             return EXIT_FAILED
         if end.state != "done":
-            print(f"stopped; `epigrok demo --out {out}` goes on from here")
+            print(f"stopped; `epigrok demo --out {out}` resumes it")
             return EXIT_STOPPED
     for run in runs.values():
         _tell(run.path)
     print("\nvarying the context of the transformer, drawing figures, writing the report …")
     transformer, _ = runs.values()
     _vary_context(transformer.path)
-    # Here and not above: the pool's own process has no use for matplotlib.
+    # Imported here, because the process of the pool needs no matplotlib.
     from epigrok.report import write_report
 
     print(f"\nopen {write_report(out)} in a browser; runs and metrics are in {out.resolve()}")
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 class _Meanwhile:
-    """What is printed while the pool trains: where runs stand, and a walk along the ladder."""
+    """Prints while the pool trains: how far the runs have got, and the ladder of a trained run."""
 
     def __init__(self, out: Path, ladder: Path) -> None:
         self._out, self._ladder = out, ladder
@@ -91,7 +91,7 @@ class _Meanwhile:
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
-        """Print from a thread of its own for the time of a `with` block."""
+        """Print from another thread for the duration of a `with` block."""
         with ThreadPoolExecutor(max_workers=1) as executor:
             told = executor.submit(self._tell)
             try:
@@ -101,12 +101,12 @@ class _Meanwhile:
                 raise
             finally:
                 self._is_over.set()
-        # What went wrong over there is said like anything else.
+        # Raises here what went wrong in the thread.
         told.result()
 
     def _tell(self) -> None:
         is_over = False
-        # The walk waits for the smaller model: from then on a core has nothing else to do.
+        # The walk waits until the smaller model is done and leaves a core free.
         while not (is_over or self._print_progress()):
             is_over = self._is_over.wait(SECONDS_BETWEEN_LINES)
         if not self.is_stopped:
@@ -115,7 +115,7 @@ class _Meanwhile:
             self._print_progress()
 
     def _print_progress(self) -> bool:
-        """A line per run; tells whether one is done."""
+        """Print a line per run, and return whether one is done."""
         statuses = [status for status in read_statuses(self._out) if status.num_steps]
         for status in statuses:
             scores = "  ".join(f"{k} {v:.3f}" for k, v in status.accuracy.items())
@@ -172,7 +172,7 @@ def _vary_context(path: Path) -> None:
     from epigrok.runs.run import open_run
 
     run = open_run(path)
-    # Only the posterior whose samples cost least, as there are many contexts.
+    # Only the posterior with the cheapest samples, because there are many contexts.
     num_samples = run.config.evaluation.num_samples
     options = EvaluateOptions(
         posteriors=("laplace:evidence",), num_samples=num_samples, device="cpu"
@@ -182,7 +182,7 @@ def _vary_context(path: Path) -> None:
 
 
 def _tell(path: Path) -> None:
-    # Here and not above: the pool's own process has no use for torch.
+    # Imported here, because the process of the pool needs no torch.
     from epigrok.evaluation import grokking_times
     from epigrok.runs.run import open_run
 

@@ -1,4 +1,4 @@
-"""`epigrok evaluate RUN`: score a checkpoint, vary its context, or tell when it grokked."""
+"""`epigrok evaluate RUN`: score a checkpoint, vary its context, or show when it grokked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,16 +19,16 @@ _COLUMNS = ("accuracy", "nll", "ece", "total", "aleatoric", "epistemic")
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateArguments:
-    """Evaluate a run at one of its checkpoints; tables are kept in the run directory."""
+    """Evaluate a run at one of its checkpoints, and keep the table in the run directory."""
 
     run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Run directory, or `zoo:NAME` for a run that comes with the package (`epigrok zoo`)."""
     series: ContextSeries | None = None
-    """Vary the context: its length from 1 to training's, or its answers' noise from 0 to 1."""
+    """Vary the context: its length from 1 to that of training, or its noise from 0 to 1."""
     ensemble: tuple[Path, ...] = ()
     """Other runs of the same task, evaluated together with this one as an ensemble."""
     times: bool = False
-    """Only tell when the run generalised, by accuracy and by uncertainty, from its metrics."""
+    """Only show when the run generalised, by accuracy and by uncertainty, from its metrics."""
     options: Annotated[EvaluateOptions, tyro.conf.arg(name="")] = field(
         default_factory=EvaluateOptions
     )

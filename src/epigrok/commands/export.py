@@ -1,4 +1,4 @@
-"""`epigrok export DIR FILE.parquet`: the metrics of a sweep as one file to publish."""
+"""`epigrok export DIR FILE.parquet`: a table of all runs of a sweep as one file to publish."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ class ExportArguments:
     """Write a table of all runs of a sweep, each row with its run's configuration, as Parquet."""
 
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
-    """Of a sweep, or of a single run."""
+    """Directory of a sweep or a run."""
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
-    """Parquet file to write; one that exists is replaced."""
+    """Parquet file to write; replaces an existing one."""
     table: str = "metrics"
-    """Which one: metrics (the curves), final, exact, training, positions, …"""
+    """Table to write: metrics (the curves), final, exact, training, positions, …"""
     done_only: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """Leave out runs that are not finished."""
+    """Leave out unfinished runs."""
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -19,24 +19,24 @@ ALL = "all"
 class FigureArguments:
     """Draw a figure, or `all`, from a run or a sweep, finished or not.
 
-    Each is written as PDF, SVG, PNG, CSV (the plotted data) and TXT (the caption). A name that does
-    not exist is answered with those that do.
+    Each is written as PDF, SVG, PNG, CSV (the plotted data) and TXT (the caption). An
+    unknown name lists those that exist.
     """
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
-    """Of the figure; `all` for every one that can be drawn."""
+    """Name of the figure, or `all` for every figure that can be drawn."""
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
-    """Of a sweep, or of a single run; `zoo:NAME` for one that comes with the package."""
+    """Directory of a sweep or a run; `zoo:NAME` is a run that comes with the package."""
     out: Path | None = None
-    """Folder the files go to; DIR/figures if not given."""
+    """Folder for the files; by default DIR/figures."""
     seeds_apart: bool = False
-    """Show every run by itself, instead of medians over those that differ in seeds only."""
+    """Show every run separately, instead of medians over runs that differ only in seeds."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Draw, write, and name the files."""
     parsed = parse(FigureArguments, "figure", arguments)
-    # Here and not above: `epigrok figure --help` needs no matplotlib.
+    # Imported here, because `epigrok figure --help` needs no matplotlib.
     from epigrok.figures.catalogue import draw_all, draw_figure
     from epigrok.figures.output import write_drawn
 
@@ -53,5 +53,5 @@ def main(arguments: Sequence[str]) -> int:
     for name, reason in missing.items():
         print(f"{name} could not be drawn: {reason}")
     if not drawn:
-        raise UserError(f"no figure could be drawn from {parsed.directory}")
+        raise UserError(f"no figure could be drawn from {parsed.directory}; see the reasons above")
     return 0

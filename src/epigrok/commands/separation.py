@@ -36,21 +36,21 @@ _WIDTH = 240
 
 @dataclass(frozen=True, kw_only=True)
 class SeparationArguments:
-    """Compare the uncertainty of finished runs that generalised and that memorised, by preset.
+    """Compare the uncertainty of finished runs that generalised with those that memorised.
 
-    `point` stands for plain predictive entropy.
+    The table has rows for each preset; `point` stands for plain predictive entropy.
     A cell shows the largest value of runs that generalised, the smallest of those that memorised,
-    and the ratio of the two where they are apart; peaks are in nats, read from the moment that the
-    training split is fitted. Runs with an accuracy between the bounds, and runs that never fitted
-    their training split, are counted but left out.
+    and the ratio of the two if they do not overlap. Peaks are in nats, from the step at which the
+    training split was first fitted. Runs with an accuracy between the bounds, and runs that never
+    fitted their training split, are counted but not compared.
     """
 
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
-    """Of a sweep, or of a single run; `zoo:NAME` is one that comes with the package."""
+    """Directory of a sweep or a run; `zoo:NAME` is a run that comes with the package."""
     split: str = ID_VAL.name
     """Held-out split to judge by."""
     csv: Path | None = None
-    """File for the table behind: one line per run and posterior."""
+    """CSV file to write, with one line per run and posterior."""
     bounds: Annotated[AccuracyBounds, tyro.conf.arg(name="")] = field(
         default_factory=AccuracyBounds
     )
@@ -61,13 +61,13 @@ class _RunReadings:
     run_id: str
     preset: str
     variant: str
-    """What tells it from other runs of its preset, seeds apart."""
+    """Fields that distinguish it from other runs of its preset, without the seeds."""
     seed: int
     readings: list[Reading]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the table, and write the one behind it if asked to."""
+    """Print the table, and write the readings behind it if asked."""
     parsed = parse(SeparationArguments, "separation", arguments)
     if parsed.csv is not None:
         make_writable_directory(parsed.csv.absolute().parent)
@@ -76,22 +76,22 @@ def main(arguments: Sequence[str]) -> int:
     if not runs:
         raise UserError(
             f"no finished run in {parsed.directory} tracked 'point' and has the split "
-            f"{parsed.split!r}"
+            f"{parsed.split!r}; choose another --split, or finish a run that tracks 'point'"
         )
     groups: dict[str, list[Reading]] = {}
     for run in runs:
         groups.setdefault(run.preset, []).extend(run.readings)
     if len(groups) > 1:
-        # Whether one threshold would do for all: nobody knows the right one for a new kind of run.
+        # Does one threshold work for all presets? For a new kind of run, none is known yet.
         groups["all of them"] = [reading for run in runs for reading in run.readings]
-    # A fixed width, so that a narrow terminal wraps lines instead of cutting numbers; and no markup
-    # from names that stand in files.
+    # A fixed width, so that a narrow terminal wraps lines instead of cutting numbers. No markup,
+    # because names come from files.
     console = Console(width=_WIDTH, no_color=True, markup=False)
     console.print(_counts(runs, parsed.bounds))
     console.print(_table(separations(groups, parsed.bounds)))
     unused = len(store.runs) - len(runs)
     if unused:
-        print(f"{unused} of {len(store.runs)} runs are not finished or lack the split or 'point'")
+        print(f"{unused} of {len(store.runs)} runs are not finished, or lack the split or 'point'")
     if parsed.csv is not None:
         write_file(parsed.csv, _csv(runs, parsed))
         print(f"every run and posterior: {parsed.csv}")

@@ -1,4 +1,4 @@
-"""`epigrok status DIR`: where a sweep or a run stands."""
+"""`epigrok status DIR`: how far a sweep or a run has got."""
 
 import sys
 import time
@@ -38,12 +38,12 @@ _PLAIN_WIDTH = 240
 
 @dataclass(frozen=True, kw_only=True)
 class StatusArguments:
-    """Show where the runs of a sweep stand, from the files in its directory alone."""
+    """Show how far the runs of a sweep have got; it only reads the files in their directories."""
 
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
-    """Of a sweep, or of a single run; `zoo:NAME` is one that comes with the package."""
+    """Directory of a sweep or a run; `zoo:NAME` is a run that comes with the package."""
     watch: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """Keep looking until every run is done; Ctrl-C ends it and disturbs no run."""
+    """Keep watching until every run is done; Ctrl-C stops watching and disturbs no run."""
     every: float = 2.0
     """Seconds between looks."""
 
@@ -52,7 +52,7 @@ class StatusArguments:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the table, once or again and again."""
+    """Print the table, once or repeatedly."""
     parsed = parse(StatusArguments, "status", arguments)
     directory = unpack_if_zoo(parsed.directory)
     is_terminal = sys.stdout.isatty()
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _print_once(directory: Path, console: Console) -> bool:
-    """Print the table and tell whether every run is done."""
+    """Print the table, and return whether every run is done."""
     statuses = read_statuses(directory)
     console.print(status_view(statuses, None, is_plain=not console.is_terminal))
     return all(status.state == "done" for status in statuses)
@@ -87,10 +87,10 @@ def _watch(directory: Path, every: float, console: Console) -> None:
 
 
 def status_view(statuses: list[RunStatus], max_rows: int | None, is_plain: bool) -> Group:
-    """Counts, one line per run and the reasons of failures; at most `max_rows` of the runs."""
+    """Counts, one line per run and the reasons for failures; at most `max_rows` runs."""
     summary = "  ".join(f"{state} {number}" for state, number in counts(statuses).items())
     parts: list[Any] = [Text(f"{runs_text(len(statuses))}: {summary}")]
-    # Which of the runs to show if not all fit: those that somebody may have to look after.
+    # If not all runs fit, show those that may need attention.
     ordered = sorted(statuses, key=lambda status: STATES.index(status.state))
     shown = ordered if max_rows is None else ordered[:max_rows]
     parts.append(_table(shown, varying_fields([status.config for status in statuses]), is_plain))
@@ -107,7 +107,7 @@ def _table(statuses: list[RunStatus], varying: list[str], is_plain: bool) -> Tab
     table = Table(box=None if is_plain else Table().box, pad_edge=not is_plain)
     splits = in_order(name for s in statuses for name in s.accuracy if shows_generalisation(name))
     has_epistemic = any(status.epistemic for status in statuses)
-    # A list, such as the posteriors, would take the room of all other columns.
+    # A list, such as the posteriors, would leave no room for other columns.
     lists = {name for s in statuses for name, v in s.config.items() if isinstance(v, list)}
     fields = [name for name in varying if name != "preset" and name not in lists]
     table.add_column("run", no_wrap=True)
@@ -137,7 +137,7 @@ def _table(statuses: list[RunStatus], varying: list[str], is_plain: bool) -> Tab
 
 
 def _text(content: str) -> Text:
-    """Words that come from files, without power over the terminal or the table."""
+    """Text from files, without control characters or markup."""
     return Text(printable(content))
 
 

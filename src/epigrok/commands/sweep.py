@@ -1,4 +1,4 @@
-"""`epigrok sweep NAME|FILE`: run a grid of runs, here, on SLURM or on Ray."""
+"""`epigrok sweep NAME|FILE`: run a grid of runs on this machine, on SLURM or on Ray."""
 
 import os
 import sys
@@ -31,23 +31,23 @@ from epigrok.wording import printable
 
 @dataclass(frozen=True, kw_only=True)
 class SweepArguments:
-    """Run every missing run of a sweep; what is done is skipped, what was begun goes on."""
+    """Run a sweep: skip the runs that are done, resume the unfinished ones, start the rest."""
 
     sweep: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|FILE")]
     """controls, paper, paper-medium, smoke, or a JSON file that describes a sweep (see
     docs/sweeps.md)."""
     out: Path | None = None
-    """Directory of the sweep; each run gets a directory of its own in there."""
+    """Directory of the sweep; each run gets its own directory in it."""
     on: Literal["local", "slurm", "ray"] = "local"
     slots: str | None = None
-    """local: runs at once and where, as in cpu*2 or cuda:0*4,cuda:1*4; by default one run on
-    every GPU, or else on every core."""
+    """local: how many runs at once and where, such as cpu*2 or cuda:0*4,cuda:1*4; by default one
+    run on every GPU, or on every core if there is no GPU."""
     dry_run: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    """Only list the runs and estimate what is left."""
+    """Only list the runs and estimate the work left."""
     steps_per_second: float | None = None
     """Measured speed for the estimate; by default from the timings of runs in the directory."""
     retries: int = 2
-    """Times a run whose worker was killed is started again."""
+    """How often to restart a run whose worker was killed."""
     worker: Annotated[WorkerOptions, tyro.conf.arg(name="")] = field(default_factory=WorkerOptions)
     slurm: Annotated[SlurmOptions, tyro.conf.arg(name="")] = field(default_factory=SlurmOptions)
     ray: RayOptions = field(default_factory=RayOptions)
@@ -60,7 +60,7 @@ class SweepArguments:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the sweep, or only say what it would do."""
+    """Run the sweep, or only print what it would do."""
     parsed = parse(SweepArguments, "sweep", arguments)
     sweep = find_sweep(parsed.sweep)
     if parsed.dry_run:
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 class _Teller:
-    """Prints a line whenever a run is through."""
+    """Prints a line whenever a run ends."""
 
     def __init__(self, num_runs: int, num_done: int) -> None:
         self._num_runs, self._num_done = num_runs, num_done
@@ -120,7 +120,7 @@ def _conclude(ends: Sequence[RunEnd]) -> int:
             print(f"  {end.run.path.name}  {printable(end.reason)}", file=sys.stderr)
             print(f"    log: {end.run.log}", file=sys.stderr)
     if stopped:
-        print(f"{len(stopped)} not finished; to go on, run the same command again")
+        print(f"{len(stopped)} not finished; to resume, run the same command again")
     if failed:
         return EXIT_FAILED
     return EXIT_STOPPED if stopped else EXIT_DONE
@@ -151,9 +151,8 @@ def _print_estimate(runs: Mapping[str, RunConfig], parsed: SweepArguments) -> No
     print(f"steps left: {cost.num_steps:,}")
     if cost.num_unknown_runs:
         print(
-            f"device-hours: unknown for {cost.num_unknown_runs} runs, because nobody has measured "
-            "their speed; let one of each kind run for a minute in the directory given by --out, "
-            "or give --steps-per-second"
+            f"device-hours: unknown for {cost.num_unknown_runs} runs without a measured speed; run "
+            "one of each kind for a minute with the same --out, or give --steps-per-second"
         )
     if cost.hours:
         rest = " for the rest" if cost.num_unknown_runs else ""

@@ -14,12 +14,12 @@ from epigrok.tables.tensorboard import write_event_files
 
 @dataclass(frozen=True, kw_only=True)
 class TensorBoardArguments:
-    """Convert the tables of all runs of a sweep into TensorBoard event files."""
+    """Write the curves of all runs of a sweep as TensorBoard event files."""
 
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
-    """Of a sweep, or of a single run; `zoo:NAME` is one that comes with the package."""
+    """Directory of a sweep or a run; `zoo:NAME` is a run that comes with the package."""
     logdir: Path
-    """Where to write; each run gets a folder named by its id, written anew."""
+    """Folder to write to; each run gets a folder named by its id, with its events replaced."""
 
 
 def main(arguments: Sequence[str]) -> int:

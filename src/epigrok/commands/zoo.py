@@ -12,10 +12,10 @@ from epigrok.records.zoo import PREFIX, UNPACKED, zoo_card, zoo_names
 
 @dataclass(frozen=True, kw_only=True)
 class ZooArguments:
-    """List the trained runs that come with the package, or show one's card."""
+    """List the trained runs that come with the package, or show the card of one."""
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")] = ""
-    """Whose card to show."""
+    """The run whose card to show."""
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""What a run is: frozen dataclasses, presets, overrides, JSON and run id. Imports no torch."""
+"""Configurations of runs: dataclasses, presets, overrides, JSON and run ids. Imports no torch."""
 
 from epigrok.config.learning import (
     AdamWConfig,

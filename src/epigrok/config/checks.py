@@ -1,10 +1,10 @@
-"""Checks that configuration sections share; each failure is one sentence with the value in it."""
+"""Checks that the sections of a configuration share; each error names the offending value."""
 
 from epigrok.errors import UserError
 
 
 def require(condition: bool, message: str) -> None:
-    """Raise a user's error with `message` unless `condition` holds."""
+    """Raise a `UserError` with `message` unless `condition` holds."""
     if not condition:
         raise UserError(message)
 
@@ -12,7 +12,7 @@ def require(condition: bool, message: str) -> None:
 def require_prime(modulus: int) -> None:
     """Refuse a modulus that is not prime: arithmetic mod p needs inverses."""
     is_prime = modulus >= 2 and all(modulus % k for k in range(2, int(modulus**0.5) + 1))
-    require(is_prime, f"the modulus must be prime, {modulus} is not")
+    require(is_prime, f"the modulus must be prime, got {modulus}")
 
 
 def require_fraction(name: str, value: float) -> None:

@@ -1,4 +1,4 @@
-"""How it is learnt: the model, the optimiser and the learning-rate schedule."""
+"""How a task is learnt: the model, the optimiser and the learning-rate schedule."""
 
 from abc import ABC
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from epigrok.config.task import TaskConfig
 
 
 class ModelConfig(ABC):  # noqa: B024
-    """Settings of a network: a frozen dataclass; `model` has what is built from them."""
+    """Settings of a network, a frozen dataclass; the package `model` builds networks from them."""
 
     kinds: ClassVar[dict[str, type["ModelConfig"]]] = {}
-    """Settings of every known network, by the name under which `config.json` has them."""
+    """Settings of every known network, by their name in `config.json`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         ModelConfig.kinds[cls.__name__] = cls
 
     def require_task(self, task: TaskConfig) -> None:  # noqa: B027
-        """Refuse a task the network cannot learn; it takes any unless it says otherwise."""
+        """Refuse a task that the network cannot learn; by default it accepts every task."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class TransformerConfig(ModelConfig):
     width: int = 512
     feedforward_width: int = 2048
     init_std: float = 0.02
-    """Of every matrix; feed-forward output projections get 1/√(2·num_layers) of it."""
+    """Of every initial matrix; feed-forward output projections get 1/√(2·num_layers) of it."""
     embedding_init_std: float = 0.02
 
     def __post_init__(self) -> None:
@@ -52,11 +52,11 @@ class TransformerConfig(ModelConfig):
         )
 
     def require_task(self, task: TaskConfig) -> None:
-        """It learns from context."""
+        """Refuse tasks without a context."""
         require(
             task.num_examples > 1,
-            f"a transformer needs a task with a context, and {type(task).__name__} shows single "
-            "examples; an MLP learns those",
+            f"a transformer needs a task with a context, but {type(task).__name__} shows single "
+            "examples; use an MLP",
         )
 
 
@@ -76,12 +76,11 @@ class MLPConfig(ModelConfig):
         )
 
     def require_task(self, task: TaskConfig) -> None:
-        """It reads two operands."""
+        """Refuse anything but single examples of two operands."""
         require(
             task.num_examples == 1 and task.example_length == 3,
-            f"an MLP reads one example of two operands, and {type(task).__name__} shows "
-            f"{task.num_examples} examples of {task.example_length} tokens; a transformer learns "
-            "those",
+            f"an MLP reads one example of two operands, but {type(task).__name__} shows "
+            f"{task.num_examples} examples of {task.example_length} tokens; use a transformer",
         )
 
 
@@ -98,7 +97,7 @@ class AdamWConfig:
     eps: float = 1e-8
     weight_decay: float = 1.0
     clip_norm: float = 1.0
-    """Global gradient norm at which gradients are scaled down."""
+    """Largest global gradient norm; larger gradients are scaled down to it."""
 
     def __post_init__(self) -> None:
         require_positive(lr=self.lr, eps=self.eps, clip_norm=self.clip_norm)
@@ -107,12 +106,12 @@ class AdamWConfig:
 
     @property
     def head_weight_decay(self) -> float:
-        """Decay of the output head, the default prior precision of last-layer Laplace."""
+        """Weight decay of the output head, the default prior precision of last-layer Laplace."""
         return self.weight_decay
 
     @property
     def num_train_samples(self) -> int:
-        """Gradients are taken once per step, at the weights themselves."""
+        """One: each step takes the gradient once, at the weights themselves."""
         return 1
 
 
@@ -140,12 +139,12 @@ class MuonConfig:
 
     @property
     def head_weight_decay(self) -> float:
-        """Decay of the output head, which AdamW trains: it is the embedding, or the last layer."""
+        """Weight decay of the output head, an embedding or a last layer, which AdamW trains."""
         return self.adamw_weight_decay
 
     @property
     def num_train_samples(self) -> int:
-        """Gradients are taken once per step, at the weights themselves."""
+        """One: each step takes the gradient once, at the weights themselves."""
         return 1
 
 
@@ -154,10 +153,10 @@ class IVONConfig:
     """IVON: training carries a Gaussian posterior over all weights; decay acts on matrices."""
 
     lr: float = 0.5
-    """Applied after clipping, so lr x clip_radius is the largest step of a weight."""
+    """Applied after clipping, so the largest step of a weight is lr x clip_radius."""
     ess: float | Literal["auto"] = "auto"
-    """Effective sample size; `auto` is the number of training (task, input) cells, which makes the
-    posterior narrower the more tasks there are: compare task counts at a fixed number."""
+    """Effective sample size; `auto` is the number of training (task, input) cells. More tasks then
+    make the posterior narrower, so fix a number to compare task counts."""
     hess_init: float = 1.0
     weight_decay: float = 1e-5
     betas: tuple[float, float] = (0.9, 0.99999)
@@ -165,7 +164,7 @@ class IVONConfig:
     num_train_samples: int = 1
     """Weight samples averaged in every step."""
     clip_norm: float | None = None
-    """Global gradient norm at which gradients are scaled down; none by default."""
+    """Largest global gradient norm; larger gradients are scaled down to it. By default no limit."""
 
     def __post_init__(self) -> None:
         require_positive(
@@ -184,7 +183,7 @@ class IVONConfig:
 
     @property
     def head_weight_decay(self) -> float:
-        """Decay of the output head."""
+        """Weight decay of the output head."""
         return self.weight_decay
 
     def effective_sample_size(self, num_training_points: int) -> float:

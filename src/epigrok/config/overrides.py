@@ -1,4 +1,4 @@
-"""Changing fields of a configuration by their dotted names: `{"optim.lr": 1e-3}`."""
+"""Change fields of a configuration by their dotted names: `{"optim.lr": 1e-3}`."""
 
 from collections.abc import Mapping
 from dataclasses import is_dataclass
@@ -10,7 +10,7 @@ from epigrok.config.serialisation import accepts, from_json, to_json
 
 
 def with_fields(config: RunConfig, changes: Mapping[str, Any]) -> RunConfig:
-    """`config` with all `changes` made at once, then checked as a whole."""
+    """Make all `changes` at once, then check the new configuration as a whole."""
     values = to_json(config)
     for name, value in changes.items():
         *sections, field = name.split(".")

@@ -1,10 +1,10 @@
-"""Names of posteriors, as configurations list them and the column `posterior` has them.
+"""Names of posteriors, in configurations and in the column `posterior` of tables.
 
-A name is a kind, and for some kinds a colon and an argument: `point`, `laplace:evidence`,
-`weight-noise:0.1`. The kinds register themselves in `posteriors`, each with what its argument
-means; here is only the grammar, which needs no torch.
+A name is a kind, which some kinds follow with a colon and an argument: `point`,
+`laplace:evidence`, `weight-noise:0.1`. This module knows only the grammar of names and needs no
+torch. The package `posteriors` registers the kinds and says what their arguments mean.
 
-Tables have two more, the exact Bayesian predictors, which belong to the task and not to a run.
+Tables have two more names, the exact predictors, which belong to the task and not to a run.
 """
 
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from epigrok.config.checks import require
 
 POINT = "point"
-"""The weights themselves; accuracy is read off this one wherever a run tracks it."""
+"""The weights themselves. Accuracy is that of `point` wherever a run tracks it."""
 ORACLES = ("oracle-memorising", "oracle-generalising")
 """The exact predictors: tasks uniform over the training tasks, and over all tasks."""
 BELIEVES_CLEAN = ":believes-clean"
-"""Follows the name of an exact predictor that takes a noisy context for a clean one."""
+"""Suffix of an exact predictor that assumes a clean context although it is noisy."""
 
 
 @dataclass(frozen=True)
 class PosteriorName:
-    """A name, taken apart."""
+    """The name of a posterior in its parts."""
 
     text: str
     kind: str
@@ -39,17 +39,17 @@ class PosteriorName:
 
 
 def parse_posterior(text: str) -> PosteriorName:
-    """Take a name apart."""
+    """Split the name of a posterior into its parts."""
     kind, colon, argument = text.partition(":")
     require(bool(kind), f"posterior {text!r} has no name")
     require(bool(argument) or not colon, f"posterior {text!r} has no value after the colon")
-    # Names become cells of tables and lines in a terminal.
-    require(text.isprintable(), f"posterior {text!r} has characters that cannot be printed")
+    # Tables and terminals show these names.
+    require(text.isprintable(), f"posterior {text!r} has unprintable characters")
     return PosteriorName(text, kind, argument)
 
 
 def require_distinct(posteriors: Sequence[str]) -> None:
-    """Refuse a posterior listed twice, also in two spellings: it would be evaluated twice."""
+    """Refuse a posterior listed twice, even in two spellings such as 0.1 and 0.10."""
     parsed = map(parse_posterior, posteriors)
     meant = {(n.kind, n.argument if n.number is None else n.number) for n in parsed}
     require(

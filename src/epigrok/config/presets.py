@@ -1,4 +1,4 @@
-"""The shipped recipes, whose settings belong together; a variant is `dataclasses.replace`."""
+"""The shipped presets: recipes whose settings belong together."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +21,7 @@ _Make = TypeVar("_Make", bound=Callable[[], RunConfig])
 
 
 def register_preset(name: str) -> Callable[[_Make], _Make]:
-    """Offer the recipe that the decorated function returns; its docstring is the summary."""
+    """Register the decorated function as a preset; its docstring starts with the summary."""
 
     def register(make: _Make) -> _Make:
         _PRESETS.add(name, make)
@@ -100,7 +100,7 @@ def icl_tiny_ivon() -> RunConfig:
         preset="icl-tiny-ivon",
         # From larger weights, IVON's bounded steps take thousands of updates to get anywhere.
         model=_tiny_transformer(init_std=0.05),
-        # Steps of up to lr x clip_radius = 0.005 kept it from fitting; 0.002 do not.
+        # With steps of up to lr x clip_radius = 0.005 it did not fit; with 0.002 it does.
         optim=IVONConfig(
             lr=0.2,
             ess=1e7,
@@ -141,7 +141,7 @@ def icl_small() -> RunConfig:
             init_std=0.05,
             embedding_init_std=0.05,
         ),
-        # With decay 0.1 it may go on memorising inputs; with 0.3 it may forget unseen tasks.
+        # With decay 0.1 it may keep memorising inputs; with 0.3 it may forget unseen tasks.
         optim=MuonConfig(lr=0.01, weight_decay=0.2, adamw_lr=3e-3),
         schedule=ScheduleConfig(warmup_steps=200),
         evaluation=EvaluationConfig(
@@ -160,8 +160,8 @@ def icl_small_ivon() -> RunConfig:
     return replace(
         config,
         preset="icl-small-ivon",
-        # Runs with half the decay memorised inputs or stopped half-way too, one with more gave
-        # unseen tasks up (docs/experiment-log.md).
+        # Runs with half the decay also memorised inputs or stopped half-way; a run with more
+        # decay lost unseen tasks (docs/experiment-log.md).
         optim=IVONConfig(
             lr=0.3,
             ess=1e10,
@@ -185,7 +185,7 @@ def icl_medium() -> RunConfig:
         preset="icl-medium",
         task=TwoParameterTask(repeats_inputs=False),
         model=TransformerConfig(num_layers=4, num_heads=4, width=256, feedforward_width=1024),
-        # AdamW may stay on the first plateau for 10,000 steps and more; Muon leaves it by 5,000.
+        # AdamW may stay on the first plateau for 10,000 steps or more; Muon leaves it by 5,000.
         optim=MuonConfig(lr=5e-3, adamw_lr=3e-3),
         schedule=ScheduleConfig(warmup_steps=200),
         evaluation=EvaluationConfig(
@@ -199,9 +199,9 @@ def icl_medium() -> RunConfig:
 def icl_medium_ivon() -> RunConfig:
     """`icl-medium` with IVON: seed 0 groks, unseen tasks in one run of two; seeds 1 and 2 do not.
 
-    Gradients are cut to a norm of 0.06. Theirs is 0.02 to 0.4 on the plateaus and up to 8 in the
-    transition, and decay shall weigh as much against them there as before. Without the cut a run
-    grokked unseen inputs as well; it may help to keep unseen tasks.
+    Gradients are clipped to a norm of 0.06. Their norm is 0.02 to 0.4 on the plateaus and up to 8
+    in the transition; clipping keeps weight decay as strong against them there as before. A run
+    without clipping also grokked unseen inputs; clipping may help to keep unseen tasks.
     """
     config = icl_medium()
     return replace(
@@ -241,7 +241,7 @@ def icl_paper() -> RunConfig:
 def icl_paper_ivon() -> RunConfig:
     """The paper's IVON setting, at n_task = 64 and training fraction 0.8.
 
-    Of the weight decays 1e-5, in the paper's text, and 1e-6, in its table, it takes the first.
+    The paper gives weight decay 1e-5 in its text and 1e-6 in its table; this preset takes 1e-5.
     """
     return replace(
         icl_paper(),
@@ -263,12 +263,12 @@ def preset(name: str) -> RunConfig:
 
 
 def summary_of_preset(name: str) -> str:
-    """What a preset is, in a line."""
+    """One line on what a preset is."""
     return (_PRESETS.find(name).__doc__ or "").strip().partition("\n")[0]
 
 
 def departures_from_recipe(config: RunConfig) -> list[str]:
-    """Settings of the recipe, which belong together, that `config` has changed."""
+    """Changes that `config` makes to settings that belong together in its preset."""
     if config.preset not in presets():
         return []
     recipe = preset(config.preset)

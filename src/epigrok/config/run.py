@@ -1,4 +1,4 @@
-"""What a run is: one frozen `RunConfig`, complete enough to repeat it."""
+"""The configuration of a run: one frozen `RunConfig`, complete enough to repeat the run."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -13,34 +13,34 @@ from epigrok.config.task import TaskConfig
 ContextSeries = Literal["context-length", "context-noise"]
 """One model under contexts that vary along one axis."""
 SEED_FIELDS = ("run_seed", "task_seed")
-"""Fields in which repetitions of one setting differ."""
+"""The fields in which runs of one setting differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationConfig:
-    """When and on how much data the model is evaluated."""
+    """When the model is evaluated, and on how much data."""
 
     every: int = 500
     """Steps between evaluations; step 0 and the last step are always evaluated."""
     posteriors: tuple[str, ...] = ("point",)
-    """What to track: point, laplace[:δ|:evidence], laplace-exact, laplace-probit, weight-noise:s,
-    ivon, ivon-isotropic."""
+    """Posteriors to track: point, laplace[:δ|:evidence], laplace-exact, laplace-probit,
+    weight-noise:s, ivon, ivon-isotropic."""
     num_sequences: int = 2048
-    """Rows per split, rounded up so that every task appears equally often; the classic task, whose
-    rows are single examples, always takes all it has."""
+    """Sequences per split, rounded up so that every task appears equally often; the classic task
+    always takes all cells of its table."""
     num_sampled_sequences: int = 2048
-    """Of those, rows on which sampled posteriors are evaluated: each sample costs a pass."""
+    """Of those, sequences for sampled posteriors; each weight sample costs a pass over them."""
     num_samples: int = 16
-    """Posterior samples while training."""
+    """Weight samples per posterior while training."""
     num_final_samples: int = 64
-    """Posterior samples of a second evaluation at the last step."""
+    """Weight samples per posterior in the final evaluation."""
     matmul_precision: Literal["float32", "tf32"] = "tf32"
-    """Of matrix products on a GPU; weights, sums and everything on a CPU stay float32 or wider."""
+    """Of matrix products on a GPU; weights, sums and all work on a CPU stay float32 or wider."""
     final_series: tuple[ContextSeries, ...] = ()
-    """What to vary of the context once training is over."""
+    """Series of contexts to evaluate after training."""
     oracle_noise: float = 1e-3
-    """Label noise that the exact Bayesian predictors allow for; 0 leaves them out. The classic task
-    has none."""
+    """Label noise that the exact predictors assume; 0 leaves them out. The classic task never has
+    any."""
 
     def __post_init__(self) -> None:
         require_positive(
@@ -54,9 +54,9 @@ class EvaluationConfig:
             0.0 <= self.oracle_noise < 1.0,
             f"oracle_noise must lie in [0, 1), got {self.oracle_noise}",
         )
-        require(bool(self.posteriors), "at least one posterior must be tracked")
+        require(bool(self.posteriors), "posteriors is empty; name at least one, such as point")
         require_distinct(self.posteriors)
-        # Curves over training are those of the smaller number.
+        # The curve has num_samples, the final evaluation at least as many.
         require(
             self.num_final_samples >= self.num_samples,
             f"num_final_samples {self.num_final_samples} must not be below num_samples "
@@ -69,7 +69,7 @@ class RunConfig:
     """Everything that decides a run's numbers, except the device it runs on."""
 
     preset: Annotated[str, tyro.conf.Suppress]
-    """The recipe this run started from; a label that does not enter the run id."""
+    """The preset this run started from; a label that is not part of the run id."""
     task: TaskConfig
     model: ModelConfig
     optim: OptimiserConfig
@@ -78,13 +78,13 @@ class RunConfig:
     num_steps: int = 100_000
     batch_size: int = 1024
     task_seed: int = 0
-    """Which tasks and inputs exist, which are held out, and the evaluation sets."""
+    """Decides which tasks and inputs exist, which are held out, and the evaluation sets."""
     run_seed: int = 0
-    """Everything random about learning them: initial weights, batches, noise."""
+    """Decides everything random about learning them: initial weights, batches, noise."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Of training arithmetic; `auto` is bfloat16 autocast on a GPU and float32 on a CPU."""
+    """Of training; `auto` is bfloat16 autocast on a GPU and float32 on a CPU."""
     num_ladder_checkpoints: int = 12
-    """Weights kept at log-spaced steps for later analysis, beside the newest for resuming."""
+    """Checkpoints kept at log-spaced steps for analysis, besides the newest for resuming."""
 
     def __post_init__(self) -> None:
         require_positive(num_steps=self.num_steps, batch_size=self.batch_size)
@@ -97,12 +97,13 @@ class RunConfig:
         )
         require(
             self.schedule.warmup_steps <= self.num_steps,
-            f"warm-up of {self.schedule.warmup_steps} steps is longer than the run of "
-            f"{self.num_steps}",
+            f"the warm-up of {self.schedule.warmup_steps} steps is longer than the run of "
+            f"{self.num_steps} steps; shorten schedule.warmup_steps",
         )
         self.model.require_task(self.task)
         self.task.require_batch_size(self.batch_size)
         require(
             self.task.num_examples > 1 or not self.evaluation.final_series,
-            "a task whose rows are single examples has no context to vary",
+            f"{type(self.task).__name__} shows single examples, so there is no context to vary; "
+            "leave evaluation.final_series empty",
         )

@@ -21,7 +21,7 @@ _LABELS = ("preset",)
 """Fields that name a run without changing what it computes."""
 
 _OPEN_SECTIONS = {TaskConfig: "epigrok.tasks", ModelConfig: "epigrok.model"}
-"""Sections that anybody may add a kind to, and the package that holds the built-in ones."""
+"""Sections to which plugins can add kinds -> the package of the built-in kinds."""
 
 Json = dict[str, Any]
 
@@ -34,16 +34,16 @@ def to_json(config: RunConfig) -> Json:
 def from_json(values: Json) -> RunConfig:
     """The configuration that `to_json` wrote.
 
-    Unknown fields are errors, and so are missing ones without a default; others take it, so that
-    a run from before a field existed stays readable.
+    Unknown fields are errors, and so are missing fields without a default. Other missing fields
+    take their default, so that older runs stay readable.
     """
     config: RunConfig = _decode(RunConfig, values, "config")
     return config
 
 
 def run_id(config: RunConfig) -> str:
-    """Twelve hexadecimal digits that name what the run computes."""
-    # Read back once, so that 1 and 1.0 are the same number.
+    """Twelve hexadecimal digits, a hash of everything that decides what the run computes."""
+    # Read back once, so that 1 and 1.0 give the same id.
     canonical = to_json(from_json(to_json(config)))
     values = {key: value for key, value in canonical.items() if key not in _LABELS}
     text = json.dumps(values, sort_keys=True)
@@ -113,18 +113,18 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
 
 
 def _section_of(kind: Any, name: Any, where: str) -> Any:
-    """The class that a section's `kind` names, in the package or in a plugin that was loaded."""
+    """The class that a section's `kind` names, from the package or a loaded plugin."""
     if kind not in _OPEN_SECTIONS:
         options = {option.__name__: option for option in get_args(kind)}
         require(name in options, f"{where}: kind {name!r} is not one of {', '.join(options)}")
         return options[name]
     if name not in kind.kinds:
-        # One file in there may hold settings and all; those of the others are known without torch.
+        # A module there may define its own settings; those in `config` are known without torch.
         import_all_modules(_OPEN_SECTIONS[kind])
     require(
         name in kind.kinds,
         f"{where}: kind {name!r} is not one of {', '.join(kind.kinds)}; if a plugin defines it, "
-        "load that first (--plugin FILE, or import it)",
+        "load the plugin first (--plugin FILE, or import it)",
     )
     return kind.kinds[name]
 

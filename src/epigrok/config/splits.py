@@ -1,7 +1,7 @@
 """Splits: what a model is evaluated on, by whether training showed the tasks and the inputs.
 
-A split that is added here, or returned by a task of your own, appears in every table, figure and
-report; only its colour lives elsewhere, in `figures/style.py`.
+A split that you add here, or that your own task returns, appears in every table, figure and
+report. Its colour lives in `figures/style.py`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,25 +13,25 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Split:
-    """A set of sequences to be evaluated on."""
+    """A set of sequences to evaluate on."""
 
     name: str
-    """As the column `split` of every table has it."""
+    """Its name in the column `split` of every table."""
     tasks_seen: bool
     """Whether training showed its tasks."""
     inputs_seen: bool
     """Whether training showed its inputs with these tasks."""
     meaning: str
-    """What it is, in the words of a caption."""
+    """What it is, for captions."""
 
     @property
     def is_training(self) -> bool:
-        """Whether it holds what training showed."""
+        """Whether training showed its sequences: both its tasks and its inputs."""
         return self.tasks_seen and self.inputs_seen
 
     @property
     def goal(self) -> str:
-        """What a model has generalised to that is right here."""
+        """What a model has generalised to if it is accurate here."""
         return "unseen inputs" if self.tasks_seen else "unseen tasks"
 
 
@@ -41,18 +41,18 @@ OOD_TRAIN = Split("ood_train", False, True, "unseen tasks on training inputs")
 OOD_VAL = Split("ood_val", False, False, "unseen tasks")
 
 SPLITS = (ID_TRAIN, ID_VAL, OOD_TRAIN, OOD_VAL)
-"""From what was trained on to what is hardest: the order of legends and columns."""
+"""From training to hardest, the order of legends and columns."""
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Names of splits from training to hardest, those of somebody's own task last."""
+    """Names of splits from training to hardest; splits of plugins come last."""
     known = [split.name for split in SPLITS]
     found = list(dict.fromkeys(names))
     return [n for n in known if n in found] + [n for n in found if n not in known]
 
 
 def shows_generalisation(name: str) -> bool:
-    """Whether a split holds inputs that training did not show, so that right answers are earned."""
+    """Whether accuracy on a split shows generalisation: training did not show its inputs."""
     return all(split.name != name or not split.inputs_seen for split in SPLITS)
 
 

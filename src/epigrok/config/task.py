@@ -1,14 +1,20 @@
-"""What is learnt: the settings of a task, and those of the three built-in families.
+"""What is learnt: the base class of task settings, and those of the three built-in families.
 
-What a family does with its settings lives in `tasks`. A task of your own needs one file for both:
-settings that derive from `TaskConfig`, and a family registered for them.
+The families themselves live in `tasks`. Your own task needs one file for both: settings derived
+from `TaskConfig`, and a family registered for them.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from epigrok.config.checks import require, require_fraction, require_positive, require_prime
+from epigrok.config.checks import (
+    require,
+    require_fraction,
+    require_non_negative,
+    require_positive,
+    require_prime,
+)
 from epigrok.config.splits import ID_TRAIN, ID_VAL, OOD_TRAIN, OOD_VAL, Split
 
 TASKS_PER_BASE_TASK = 4
@@ -24,7 +30,7 @@ class TaskConfig(ABC):
     """
 
     kinds: ClassVar[dict[str, type["TaskConfig"]]] = {}
-    """Settings of every known task, by the name under which `config.json` has them."""
+    """Settings of every known task, by their name in `config.json`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -33,12 +39,12 @@ class TaskConfig(ABC):
     @property
     @abstractmethod
     def num_examples(self) -> int:
-        """Examples of a sequence; 1 where there is no context."""
+        """Examples in a sequence; 1 if there is no context."""
 
     @property
     @abstractmethod
     def example_length(self) -> int:
-        """Tokens of one example."""
+        """Tokens in an example."""
 
     @property
     @abstractmethod
@@ -48,7 +54,7 @@ class TaskConfig(ABC):
     @property
     @abstractmethod
     def splits(self) -> tuple[Split, ...]:
-        """What it can be evaluated on, the training split first."""
+        """The splits to evaluate on, the training split first."""
 
     @property
     @abstractmethod
@@ -56,7 +62,7 @@ class TaskConfig(ABC):
         """Distinct (task, input) cells of the training set."""
 
     def require_batch_size(self, batch_size: int) -> None:  # noqa: B027
-        """Refuse a batch size that does not suit; any does unless a task says otherwise."""
+        """Refuse a batch size that does not suit the task; by default every size does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,21 +74,21 @@ class TwoParameterTask(TaskConfig):
     num_base_tasks: int = 64
     """Base tasks n; there are 4·n training tasks."""
     construction: Literal["parallelogram", "random"] = "parallelogram"
-    """How the 4·n training tasks arise: by completing each base task, or drawn at random."""
+    """How the 4·n training tasks are chosen: by completing each base task, or at random."""
     allows_zero: bool = True
     """Whether a or b may be 0; such tasks depend on one input only and are learnt first."""
     num_ood_tasks: int = 256
-    """Unseen tasks for evaluation; all that remain where there are fewer, 0 for none."""
+    """Unseen tasks for evaluation: this many, or all that remain if fewer; 0 for none."""
     train_fraction: float = 0.8
     """Share of the p² input pairs that training may show."""
     num_examples: int = 32
     """Context length: triplets in the window, the last being the query."""
     shares_inputs: bool = True
-    """Whether all tasks of a training batch see the same input sequences, as in the paper, or each
-    row draws its own."""
+    """Whether all tasks of a training batch see the same inputs, as in the paper, or each sequence
+    draws its own."""
     repeats_inputs: bool = True
-    """Whether a training row may show an input twice, and with it an answer to copy, as rows from
-    the paper's many times repeated training set do. Rows for evaluation never show the query."""
+    """Whether a training sequence may show an input twice, and so an answer to copy, as in the
+    paper's repeated training set. In evaluation the context never repeats the query."""
 
     def __post_init__(self) -> None:
         require_prime(self.modulus)
@@ -91,20 +97,20 @@ class TwoParameterTask(TaskConfig):
         existing = self.num_possible_tasks
         require(
             self.num_train_tasks <= existing,
-            f"{self.num_train_tasks} training tasks asked for (4 x {self.num_base_tasks}), "
-            f"only {existing} exist for p = {self.modulus}",
+            f"{self.num_train_tasks} training tasks asked for (4 x {self.num_base_tasks}), but "
+            f"only {existing} exist for p = {self.modulus}; lower num_base_tasks",
         )
-        require(self.num_ood_tasks >= 0, f"num_ood_tasks is {self.num_ood_tasks}, below zero")
+        require_non_negative(num_ood_tasks=self.num_ood_tasks)
         require(
             self.num_ood_tasks == 0 or self.num_train_tasks < existing,
-            f"all {existing} tasks are training tasks, none is left as unseen task; "
-            "set num_ood_tasks to 0 if that is meant",
+            f"all {existing} tasks are training tasks, so none is left unseen; lower "
+            "num_base_tasks or set num_ood_tasks to 0",
         )
         num_inputs = self.modulus**2
         require(
             0 < self.num_train_inputs < num_inputs,
             f"train_fraction {self.train_fraction} leaves {self.num_train_inputs} of {num_inputs} "
-            "inputs for training; both sides need at least one",
+            "inputs for training; training and evaluation need at least one each",
         )
 
     @property
@@ -144,11 +150,11 @@ class TwoParameterTask(TaskConfig):
         return self.num_train_tasks * self.num_train_inputs
 
     def require_batch_size(self, batch_size: int) -> None:
-        """Training tasks take equal shares of a batch."""
+        """Refuse a batch that the training tasks cannot share equally."""
         require(
             batch_size % self.num_train_tasks == 0,
             f"batch_size {batch_size} is not a multiple of the {self.num_train_tasks} training "
-            "tasks, which take equal shares of it",
+            "tasks, which share it equally",
         )
 
 
@@ -157,7 +163,7 @@ class OneParameterTask(TaskConfig):
     """In context: pairs (x, z) with z = a·x mod p; (task, input) cells are held out.
 
     Inputs and tasks are the p - 1 non-zero residues. The query of `id_val` is a held-out cell of a
-    training task, its context comes from training cells; `ood_val` has tasks never trained on.
+    training task, and its context comes from training cells; `ood_val` has unseen tasks.
     """
 
     modulus: int = 31
@@ -174,17 +180,18 @@ class OneParameterTask(TaskConfig):
         require_prime(self.modulus)
         require_fraction("train_fraction", self.train_fraction)
         require_positive(num_train_tasks=self.num_train_tasks, num_examples=self.num_examples)
-        require(self.num_ood_tasks >= 0, f"num_ood_tasks is {self.num_ood_tasks}, below zero")
+        require_non_negative(num_ood_tasks=self.num_ood_tasks)
         asked = self.num_train_tasks + self.num_ood_tasks
         require(
             asked <= self.num_inputs,
-            f"{self.num_train_tasks} training and {self.num_ood_tasks} unseen tasks asked for, "
-            f"only {self.num_inputs} exist for p = {self.modulus}",
+            f"{self.num_train_tasks} training and {self.num_ood_tasks} unseen tasks asked for, but "
+            f"only {self.num_inputs} exist for p = {self.modulus}; lower one of the two",
         )
         require(
             0 < self.num_train_inputs < self.num_inputs,
             f"train_fraction {self.train_fraction} leaves {self.num_train_inputs} of "
-            f"{self.num_inputs} inputs for training; both sides need at least one",
+            f"{self.num_inputs} inputs for training; training and evaluation need at least one "
+            "each",
         )
 
     @property
@@ -221,7 +228,7 @@ class OneParameterTask(TaskConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassicTask(TaskConfig):
-    """One table c = a ∘ b mod p, part of its cells for training: grokking's first setting."""
+    """One table c = a ∘ b mod p, some of its cells for training: the first task seen to grok."""
 
     modulus: int = 59
     operation: Operation = "add"
@@ -236,7 +243,7 @@ class ClassicTask(TaskConfig):
         require(
             0 < self.num_training_points < self.num_cells,
             f"train_fraction {self.train_fraction} leaves {self.num_training_points} of "
-            f"{self.num_cells} cells for training; both sides need at least one",
+            f"{self.num_cells} cells for training; training and evaluation need at least one each",
         )
 
     @property
@@ -252,7 +259,7 @@ class ClassicTask(TaskConfig):
 
     @property
     def num_examples(self) -> int:
-        """A row is one cell of the table."""
+        """One: a sequence is one cell of the table."""
         return 1
 
     @property
@@ -271,8 +278,9 @@ class ClassicTask(TaskConfig):
         return (ID_TRAIN, ID_VAL)
 
     def require_batch_size(self, batch_size: int) -> None:
-        """A batch holds a cell at most once."""
+        """Refuse more cells than there are: a batch holds a cell at most once."""
         require(
             batch_size <= self.num_training_points,
-            f"batch_size {batch_size} exceeds the {self.num_training_points} training cells",
+            f"batch_size {batch_size} exceeds the {self.num_training_points} training cells; "
+            "lower it",
         )

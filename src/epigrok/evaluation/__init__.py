@@ -1,6 +1,6 @@
-"""The one definition of each metric, and the tables that (posterior, split) make.
+"""Metrics, and evaluations of posteriors on splits as rows of tables.
 
-Names that need torch are loaded on first use, so that reading off grokking times needs none.
+Names that need torch are loaded on first use, so that grokking times need none.
 """
 
 from typing import TYPE_CHECKING

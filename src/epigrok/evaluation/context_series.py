@@ -1,4 +1,4 @@
-"""How predictions depend on the context, its length and its noise, with the model held fixed."""
+"""Series of contexts: how a fixed model's predictions depend on context length and noise."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from epigrok.evaluation.evaluator import (
     EvaluationSet,
     evaluation_sets,
     oracle_scores,
-    rows_used,
     score_posterior,
+    sequences_used,
     with_oracle,
 )
 from epigrok.evaluation.schema import METRIC_NAMES
@@ -34,7 +34,7 @@ class ContextRow:
     context_length: int
     context_noise: float
     metrics: dict[str, float]
-    """Of the answer asked with this context."""
+    """Metrics of the answer asked with this context."""
 
 
 ScoreSets = Callable[[dict[str, EvaluationSet]], Iterator[tuple[str, dict[str, Scores]]]]
@@ -49,14 +49,14 @@ def series_rows(
     posteriors: list[Posterior],
     num_samples: int,
 ) -> Iterator[ContextRow]:
-    """Every posterior on every split along one axis of contexts, the exact predictors included.
+    """Rows of one series: every posterior and exact predictor on every split.
 
-    Rows come as they are computed: who takes them may stop in between.
+    The rows come as they are computed, so the caller can stop in between.
     """
 
     def score_sets(sets: dict[str, EvaluationSet]) -> Iterator[tuple[str, dict[str, Scores]]]:
         for posterior in posteriors:
-            used = rows_used(posterior, sets, config.evaluation.num_sampled_sequences)
+            used = sequences_used(posterior, sets, config.evaluation.num_sampled_sequences)
             yield posterior.name, score_posterior(model, posterior, used, num_samples)
 
     if name == "context-length":
@@ -68,10 +68,11 @@ def series_rows(
 def context_length_series(
     config: RunConfig, family: TaskFamily, score_sets: ScoreSets
 ) -> Iterator[ContextRow]:
-    """Context lengths from 1, a query without examples, to training's.
+    """Context lengths from 1, the query alone, to that of training.
 
-    Where every answer of a row is asked, one pass gives all lengths, because the model is causal
-    and its positions relative. Where only the last one is, each length has rows of its own.
+    Where a split asks every answer of a sequence, one pass gives all lengths, because the model is
+    causal and its positions are relative. Where it asks only the last, each length needs its own
+    sequences.
     """
     longest = config.task.num_examples
     sets = evaluation_sets(config, family)
@@ -92,8 +93,8 @@ def context_noise_series(
 ) -> Iterator[ContextRow]:
     """Noise levels from 0 to 1, all sharing their random numbers, at full context length.
 
-    The exact predictors come twice: knowing the noise level, and believing the context clean. One
-    level at a time, because predictions of all levels at once would not fit a small GPU.
+    The exact predictors come twice: they know the noise level, or assume a clean context. Levels
+    are evaluated one at a time, because all predictions at once would not fit a small GPU.
     """
     longest, slight = config.task.num_examples, config.evaluation.oracle_noise
     clean = {
@@ -102,21 +103,21 @@ def context_noise_series(
     }
     for noise in NOISE_LEVELS:
         batches = {
-            split: with_context_noise(rows, noise, config.task.vocabulary_size, config.task_seed)
-            for split, rows in clean.items()
+            split: with_context_noise(batch, noise, config.task.vocabulary_size, config.task_seed)
+            for split, batch in clean.items()
         }
-        # Without any noise to allow for there are no exact predictors, at no level.
+        # Oracle noise 0 leaves out the exact predictors, at every level.
         known = max(noise, slight) if slight else 0.0
-        # Only answers of the context are corrupted: the one that is asked stays clean.
+        # Noise replaces only context answers; the asked answer stays clean.
         sets = {
-            split: with_oracle(config, family, rows, known, slight or None)
-            for split, rows in batches.items()
+            split: with_oracle(config, family, batch, known, slight or None)
+            for split, batch in batches.items()
         }
         for posterior, by_split in _with_oracles(score_sets, sets):
             for split, scores in by_split.items():
                 yield from _rows(split, posterior, scores, [longest], noise)
-        for split, rows in batches.items() if noise > slight > 0 else ():
-            for oracle, scores in oracle_scores(with_oracle(config, family, rows)).items():
+        for split, batch in batches.items() if noise > slight > 0 else ():
+            for oracle, scores in oracle_scores(with_oracle(config, family, batch)).items():
                 yield from _rows(split, oracle + BELIEVES_CLEAN, scores, [longest], noise)
 
 
@@ -127,8 +128,8 @@ def _with_oracles(
         return
     yield from score_sets(sets)
     exact: dict[str, dict[str, Scores]] = {}
-    for split, rows in sets.items():
-        for oracle, scores in oracle_scores(rows).items():
+    for split, evaluation_set in sets.items():
+        for oracle, scores in oracle_scores(evaluation_set).items():
             exact.setdefault(oracle, {})[split] = scores
     yield from exact.items()
 
@@ -140,7 +141,7 @@ def _rows(
     context_lengths: range | list[int],
     context_noise: float = 0.0,
 ) -> list[ContextRow]:
-    """Rows of the last answers, one for each of `context_lengths`."""
+    """One row for each of `context_lengths`, from the last answers."""
     columns = {name: values.tolist() for name, values in scores.per_context_length().items()}
     first = scores.is_scored_BT.shape[1] - len(context_lengths)
     return [

@@ -1,6 +1,6 @@
 """Evaluation of a model: every posterior on every split, as rows of a table.
 
-Letters: B rows, T answers, D features, C classes, M calibration bins.
+Letters: B sequences, T answers, D features, C classes, M calibration bins.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,36 +26,36 @@ from epigrok.posteriors import Facts, FittedPosterior, Posterior, sampled_logits
 from epigrok.tasks import Batch, InContextFamily, TaskFamily
 from epigrok.uncertainty import BayesOracle
 
-ROWS_PER_CHUNK = {"cpu": 512, "cuda": 4096}
-"""Rows that go through the network at a time, which bounds the memory of its activations."""
+SEQUENCES_PER_CHUNK = {"cpu": 512, "cuda": 4096}
+"""Sequences that go through the network at a time; bounds the memory of its activations."""
 
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """The fixed rows of one split, with what an ideal observer would predict for them."""
+    """The fixed sequences of one split, and the exact predictions for them."""
 
     batch: Batch
     oracle: OraclePredictions | None
 
     def first(self, num_sequences: int | None) -> "EvaluationSet":
-        """The first rows, or all; tasks take turns from row to row, so they stay balanced."""
+        """The first sequences, or all; tasks take turns, so they stay balanced."""
         return self.chunk(slice(num_sequences))
 
-    def chunk(self, rows: slice) -> "EvaluationSet":
-        """Some of the rows."""
+    def chunk(self, part: slice) -> "EvaluationSet":
+        """Some of the sequences."""
         batch = Batch(
-            self.batch.tokens_BL[rows], self.batch.answers_BT[rows], self.batch.is_scored_BT[rows]
+            self.batch.tokens_BL[part], self.batch.answers_BT[part], self.batch.is_scored_BT[part]
         )
         if self.oracle is None:
             return EvaluationSet(batch, None)
         oracle = OraclePredictions(
-            self.oracle.memorising_BTC[rows], self.oracle.generalising_BTC[rows]
+            self.oracle.memorising_BTC[part], self.oracle.generalising_BTC[part]
         )
         return EvaluationSet(batch, oracle)
 
     def chunks(self) -> Iterator["EvaluationSet"]:
-        """All rows, a bounded number at a time."""
-        size = ROWS_PER_CHUNK[self.batch.tokens_BL.device.type]
+        """All sequences, a bounded number at a time."""
+        size = SEQUENCES_PER_CHUNK[self.batch.tokens_BL.device.type]
         for start in range(0, len(self.batch.tokens_BL), size):
             yield self.chunk(slice(start, start + size))
 
@@ -71,15 +71,15 @@ class EvaluationRow:
     summary: dict[str, float]
     per_context_length: dict[str, Float[Tensor, " T"]]
     reliability_3M: Float[Tensor, "3 M"]
-    """Predictions, correct ones and summed confidence per calibration bin."""
+    """Predictions, correct predictions and summed confidence per calibration bin."""
     facts: Facts = field(default_factory=dict)
-    """What the posterior tells of itself."""
+    """Facts of the posterior, such as its prior precision."""
 
     @classmethod
     def of(
         cls, split: str, posterior: str, scores: Scores, facts: Facts | None = None
     ) -> "EvaluationRow":
-        """The row that `scores` make."""
+        """The row for these `scores`."""
         return cls(
             split=split,
             posterior=posterior,
@@ -94,7 +94,7 @@ class EvaluationRow:
 
 @contextmanager
 def evaluation_precision(config: RunConfig, device: torch.device) -> Iterator[None]:
-    """Multiply float32 matrices as `config` asks; on a CPU always in full."""
+    """Multiply float32 matrices in the precision of `config`; on a CPU always in full."""
     if device.type == "cpu":
         yield
         return
@@ -113,7 +113,7 @@ def evaluation_sets(
     num_examples: int | None = None,
     splits: Sequence[Split] | None = None,
 ) -> dict[str, EvaluationSet]:
-    """The fixed sequences of all or some splits, as long as training's or of `num_examples`."""
+    """The fixed sequences of all or some splits, by default as long as in training."""
     num_sequences = config.evaluation.num_sequences
     num_examples = num_examples or config.task.num_examples
     batches = {
@@ -130,14 +130,14 @@ def with_oracle(
     noise: float | None = None,
     asked_noise: float | None = None,
 ) -> EvaluationSet:
-    """Rows with the exact predictions for them, where the task has any.
+    """Sequences with their exact predictions, if the task has exact predictors.
 
     Args:
-        config: Of the run, whose `oracle_noise` is the default.
-        family: Its tasks.
-        batch: The rows.
-        noise: Label noise that the predictors expect of the answers in the context.
-        asked_noise: Of the answer they predict, by default the same.
+        config: The run; its `oracle_noise` is the default.
+        family: Its task family.
+        batch: The sequences.
+        noise: Label noise that the predictors assume for the answers in the context.
+        asked_noise: Label noise that they assume for the asked answer, by default the same.
     """
     noise = config.evaluation.oracle_noise if noise is None else noise
     if not noise or not isinstance(family, InContextFamily):
@@ -160,50 +160,50 @@ def evaluate(
     num_samples: int,
     num_sampled_sequences: int | None = None,
 ) -> list[EvaluationRow]:
-    """Score every posterior on every split; the model is left as it was.
+    """Score every posterior on every split; the model stays unchanged.
 
     Args:
         model: The network whose weights the posteriors are about.
         posteriors: What to evaluate.
-        sets: The rows of each split.
+        sets: The sequences of each split.
         num_samples: Weight samples per posterior.
-        num_sampled_sequences: Rows for posteriors that are sampled, by default all.
+        num_sampled_sequences: Sequences for sampled posteriors, by default all.
     """
     rows = []
     for posterior in posteriors:
-        used = rows_used(posterior, sets, num_sampled_sequences)
+        used = sequences_used(posterior, sets, num_sampled_sequences)
         scores = score_posterior(model, posterior, used, num_samples)
         facts = posterior.facts if isinstance(posterior, FittedPosterior) else {}
         rows += [EvaluationRow.of(split, posterior.name, scores[split], facts) for split in sets]
     return rows
 
 
-def rows_used(
+def sequences_used(
     posterior: Posterior, sets: dict[str, EvaluationSet], num_sampled_sequences: int | None
 ) -> dict[str, EvaluationSet]:
-    """The rows to evaluate `posterior` on: where it is sampled, each sample costs a pass."""
+    """The sequences for `posterior`: fewer if it is sampled, because each sample costs a pass."""
     is_sampled = posterior.max_samples != 1
     num_sequences = num_sampled_sequences if is_sampled else None
-    return {split: all_rows.first(num_sequences) for split, all_rows in sets.items()}
+    return {split: whole.first(num_sequences) for split, whole in sets.items()}
 
 
 def evaluate_oracles(sets: dict[str, EvaluationSet]) -> list[EvaluationRow]:
     """Score the exact predictors themselves; they do not depend on the model."""
     return [
         EvaluationRow.of(split, name, scores)
-        for split, rows_of_split in sets.items()
-        for name, scores in oracle_scores(rows_of_split).items()
+        for split, evaluation_set in sets.items()
+        for name, scores in oracle_scores(evaluation_set).items()
     ]
 
 
-def oracle_scores(rows: EvaluationSet) -> dict[str, Scores]:
-    """Scores of the two exact predictors by name; none where the task has none."""
-    if rows.oracle is None:
+def oracle_scores(evaluation_set: EvaluationSet) -> dict[str, Scores]:
+    """Scores of the two exact predictors by name; empty if the task has none."""
+    batch, oracle = evaluation_set.batch, evaluation_set.oracle
+    if oracle is None:
         return {}
-    predictions = (rows.oracle.memorising_BTC, rows.oracle.generalising_BTC)
+    predictions = (oracle.memorising_BTC, oracle.generalising_BTC)
     return {
-        name: score([log_probs], rows.batch, rows.oracle)
-        for name, log_probs in zip(ORACLES, predictions)
+        name: score([log_probs], batch, oracle) for name, log_probs in zip(ORACLES, predictions)
     }
 
 
@@ -212,11 +212,11 @@ def score_posterior(
 ) -> dict[str, Scores]:
     """Score the average prediction under samples of `posterior`, on every split.
 
-    Each sample is drawn once and predicts all rows of all splits before the next one.
+    Each sample is drawn once and predicts all sequences of all splits before the next one.
     """
-    # Of a posterior with finitely many samples, all: an ensemble is never a part of itself.
+    # A posterior with finitely many samples uses all of them: an ensemble has no smaller part.
     num_samples = posterior.max_samples or num_samples
-    # All splits in one go: a GPU prefers few large batches.
+    # All splits at once: a GPU prefers few large batches.
     chunks = list(_joined(list(sets.values())).chunks())
     streams = [ScoreStream(chunk.batch, chunk.oracle) for chunk in chunks]
     was_training = model.training
@@ -236,16 +236,16 @@ def score_posterior(
             "the spread around them, have become too large"
         )
     scores_of_split = {}
-    for split, rows in sets.items():
-        end = start + len(rows.batch.tokens_BL)
+    for split, evaluation_set in sets.items():
+        end = start + len(evaluation_set.batch.tokens_BL)
         scores_of_split[split] = scores.rows(slice(start, end))
         start = end
     return scores_of_split
 
 
 def _joined(sets: list[EvaluationSet]) -> EvaluationSet:
-    """The rows of several sets as one."""
-    batches, oracles = [rows.batch for rows in sets], [rows.oracle for rows in sets]
+    """Several evaluation sets as one."""
+    batches, oracles = [each.batch for each in sets], [each.oracle for each in sets]
     batch = Batch(
         torch.cat([batch.tokens_BL for batch in batches]),
         torch.cat([batch.answers_BT for batch in batches]),

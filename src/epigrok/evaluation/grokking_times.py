@@ -1,4 +1,4 @@
-"""When a run generalised, read off its tables: by accuracy, and by uncertainty without labels."""
+"""When a run generalised: by accuracy, and by uncertainty, which needs no labels."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,28 +11,29 @@ from epigrok.evaluation.schema import ACCURACY, EU
 Row = Mapping[str, Any]
 ACCURACY_THRESHOLD = 0.95
 FITTED_THRESHOLD = 0.95
-"""Accuracy on the training split from which it counts as fitted; uncertainty before says little:
-it is small at initialisation too."""
+"""Accuracy from which the training split counts as fitted. Uncertainty before that says little,
+because it is small at initialisation too."""
 COLLAPSE_SHARE = 0.25
-"""Share of its peak down to which uncertainty has collapsed."""
+"""Uncertainty has collapsed at this share of its peak or less."""
 
 
 @dataclass(frozen=True)
 class GrokkingTimes:
-    """Steps of one posterior on one split; None where it never happened."""
+    """Steps of the events of one posterior on one split; None if an event never happened."""
 
     split: str
     posterior: str
     num_samples: int
     fitted_step: int | None
-    """First evaluation with the training split at 0.95 accuracy, holding to the end."""
+    """First evaluation from which the training split stays at accuracy 0.95 to the end."""
     generalised_step: int | None
-    """First evaluation with this split at 0.95 accuracy, holding to the end."""
+    """First evaluation from which this split stays at accuracy 0.95 to the end."""
     peak_step: int | None
-    """Evaluation with the largest epistemic uncertainty of all, before fitting too: where fitting
-    and generalising coincide, it comes before both. (`separation` looks only from fitting on.)"""
+    """Evaluation with the largest epistemic uncertainty of the whole run, before fitting too: the
+    peak comes before both where fitting and generalising coincide. (`separation` only looks at
+    steps from fitting on.)"""
     collapsed_step: int | None
-    """First evaluation, once fitted and past the peak, at a quarter of it or less to the end."""
+    """First evaluation, fitted and past the peak, at a quarter of the peak or less to the end."""
     peak_epistemic: float
     final_epistemic: float
 
@@ -48,7 +49,7 @@ class GrokkingTimes:
 
     @property
     def lead_of_collapse(self) -> int | None:
-        """Steps from the uncertainty's collapse to generalisation; negative when it trails."""
+        """Steps from the uncertainty's collapse to generalisation; negative if it comes later."""
         return _difference(self.generalised_step, self.collapsed_step)
 
 
@@ -86,7 +87,7 @@ def _times(
     peak_index = max(range(len(values)), key=values.__getitem__)
     after = [row for row in curve[peak_index:] if fitted is not None and row["step"] >= fitted]
     level = COLLAPSE_SHARE * values[peak_index]
-    # What never was uncertain has nothing to collapse from.
+    # Without any uncertainty there is nothing to collapse.
     after = after if values[peak_index] > 0.0 else []
     return GrokkingTimes(
         split=split,

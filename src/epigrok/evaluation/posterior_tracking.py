@@ -1,4 +1,4 @@
-"""The posteriors that a configuration names, at the present state of training."""
+"""Fit the posteriors that a configuration names to the present weights."""
 
 from collections.abc import Iterator
 
@@ -19,14 +19,14 @@ def tracked_posteriors(
     carried: Posterior | None = None,
     names: tuple[str, ...] | None = None,
 ) -> list[Posterior]:
-    """Fit what `config` tracks, or the posteriors called `names`.
+    """Fit the posteriors that `config` tracks, or those called `names`.
 
     Args:
         config: The run.
         model: Its network.
         fit_set: Clean training sequences, for posteriors that need to see data.
-        carried: What the optimiser learnt, where it carries a posterior.
-        names: Overrides the configuration's list.
+        carried: The posterior that the optimiser carries, if it does.
+        names: Replaces the configuration's list.
     """
     data = FitData(model, lambda: _answer_features(model, fit_set))
     wanted = names or config.evaluation.posteriors
@@ -36,7 +36,7 @@ def tracked_posteriors(
 def _answer_features(
     model: Network, sequences: EvaluationSet
 ) -> Iterator[tuple[Float[Tensor, "N D"], Int[Tensor, " N"]]]:
-    """Features and answers where the sequences ask something, a bounded number at a time."""
+    """Features and answers at scored positions, a bounded number of sequences at a time."""
     with torch.no_grad():
         for chunk in sequences.chunks():
             features_BTD = features_of(model, chunk.batch.tokens_BL)

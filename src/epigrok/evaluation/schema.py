@@ -1,7 +1,7 @@
 """The schema of every table: its columns, their types and units, and what identifies a row.
 
-Writing, views, export, TensorBoard and the page on columns are made from this module; it needs no
-torch. Each row of a table is the only one with its key.
+Writing, views, export, TensorBoard and `epigrok columns` all use this module, which needs no torch.
+A key identifies exactly one row of its table.
 """
 
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from epigrok.columns import Column, ColumnType
 
 STEP = Column("step", "integer", "updates taken")
-SPLIT = Column("split", "text", "what was evaluated on; see the splits")
-POSTERIOR = Column("posterior", "text", "whose prediction it is")
+SPLIT = Column("split", "text", "what the model was evaluated on; see Splits")
+POSTERIOR = Column("posterior", "text", "the posterior or exact predictor behind the prediction")
 MEMBERS = Column("members", "text", "runs of an ensemble; empty for other posteriors")
 CONTEXT_LENGTH = Column("context_length", "integer", "examples in the window, the query included")
 CONTEXT_NOISE = Column("context_noise", "number", "probability that a context answer is replaced")
@@ -59,19 +59,19 @@ class Table:
     """One table of a run."""
 
     name: str
-    """In queries."""
+    """Its name in queries."""
     meaning: str
     key: tuple[Column, ...]
     """What identifies a row within its run."""
     values: tuple[Column, ...]
     has_facts: bool = False
-    """Whether rows also have what their posterior tells of itself, such as its prior."""
+    """Whether rows also have facts of their posterior, such as its prior precision."""
     file: str = ""
-    """Of the run directory, as JSON lines; empty for tables that are kept as Parquet."""
+    """JSON-lines file in the run directory; empty for tables that are kept as Parquet."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Key first."""
+        """All columns, the key first."""
         return (*self.key, *self.values)
 
     def type_of(self, name: str) -> ColumnType:
@@ -170,10 +170,10 @@ _ALL = (
 TABLES = {table.name: table for table in _ALL}
 """Every table by its name."""
 TRAINING_TABLES = ("metrics", "final", "exact", "training", "timings", "calibration")
-"""Tables that training writes, and forgets past the checkpoint it resumes from."""
+"""Tables that training writes; resuming removes their rows past the checkpoint."""
 SERIES_TABLES = {"context-length": "context_length", "context-noise": "context_noise"}
 """Series of contexts -> the table that keeps it."""
 ACCURACY = "accuracy" + FINAL_ANSWER
 EU = "epistemic" + FINAL_ANSWER
 ENTROPY = "total" + FINAL_ANSWER
-"""The columns that events and readings are taken from."""
+"""The columns that events and readings use."""

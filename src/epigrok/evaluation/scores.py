@@ -3,7 +3,7 @@
 Every metric exists over all scored answers, on the final answer only (suffix `_final`), and per
 context length. Counts are whole numbers and sums float64.
 
-Letters: B rows, T answers (context length 1 … T), C classes, M calibration bins.
+Letters: B sequences, T answers (context length 1 … T), C classes, M calibration bins.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ from epigrok.uncertainty import (
 
 _WITH_STANDARD_ERROR = ("total", "aleatoric", "epistemic")
 _SAME_PREDICTION = 1e-9
-"""Distance in nats under which the two exact predictors say the same: no position between them."""
+"""Distance in nats below which the exact predictors agree, so no position lies between them."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class Scores:
     is_scored_BT: Bool[Tensor, "B T"]
     num_samples: int
 
-    def rows(self, rows: slice) -> "Scores":
-        """The scores of some of the rows."""
-        values_BT = {name: values[rows] for name, values in self.values_BT.items()}
-        return Scores(values_BT, self.is_scored_BT[rows], self.num_samples)
+    def rows(self, part: slice) -> "Scores":
+        """The scores of some of the sequences."""
+        values_BT = {name: values[part] for name, values in self.values_BT.items()}
+        return Scores(values_BT, self.is_scored_BT[part], self.num_samples)
 
     def per_context_length(self) -> dict[str, Float[Tensor, " T"]]:
         """Metrics at each context length; NaN where the split asks nothing."""
@@ -73,7 +73,7 @@ class Scores:
         return {name: value for name, value in columns.items() if not isnan(value)}
 
     def reliability(self) -> Float[Tensor, "3 T M"]:
-        """Predictions, correct ones and summed confidence per context length and bin."""
+        """Predictions, correct predictions and summed confidence per context length and bin."""
         return reliability_counts(
             self.values_BT["confidence"], self.values_BT["accuracy"] == 1, self.is_scored_BT
         )
@@ -112,10 +112,10 @@ class Scores:
         }
 
     def _standard_error(self, name: str, by_length: bool) -> Tensor:
-        """Standard error over rows; NaN for a single one.
+        """Standard error over sequences; NaN for a single one.
 
-        Rows are independent given their tasks, which several share; the answers within one are
-        not, so their mean counts once.
+        Sequences are independent given their tasks, which several share. The answers within a
+        sequence are not, so their mean counts once.
         """
         values_BT, is_scored_BT = self.values_BT[name], self.is_scored_BT
         if not by_length:
@@ -130,7 +130,7 @@ class Scores:
 
 
 class ScoreStream:
-    """Scores the average of predictions of one batch, taken in one sample at a time."""
+    """Scores the average prediction for one batch, adding one sample at a time."""
 
     def __init__(self, batch: Batch, oracle: OraclePredictions | None = None) -> None:
         self._batch, self._oracle = batch, oracle
@@ -138,7 +138,7 @@ class ScoreStream:
         self._log_sum_BT = torch.full_like(batch.answers_BT, -torch.inf, dtype=torch.float64)
 
     def add(self, logits_BTC: Float[Tensor, "B T C"]) -> None:
-        """Take in the prediction of one more sample."""
+        """Add the prediction of one more sample."""
         log_probs_BTC = log_probabilities(logits_BTC)
         self._entropies.add(log_probs_BTC)
         log_answer_BT = log_probs_BTC.gather(-1, self._batch.answers_BT[..., None])[..., 0]
@@ -175,7 +175,7 @@ def score(
 
     Args:
         logits: Logits under each posterior sample, in turn; only one is held at a time.
-        batch: The rows they belong to.
+        batch: The sequences they predict.
         oracle: Exact predictions to measure the distance from.
     """
     stream = ScoreStream(batch, oracle)
@@ -185,7 +185,7 @@ def score(
 
 
 def concatenate(parts: list[Scores]) -> Scores:
-    """The scores of several chunks of rows as one."""
+    """The scores of several chunks of sequences as one."""
     values_BT = {
         name: torch.cat([part.values_BT[name] for part in parts]) for name in parts[0].values_BT
     }

@@ -1,8 +1,8 @@
 """Which uncertainty separates runs that generalised from runs that memorised?
 
-The uncertainty of a sampled posterior is its epistemic part. `point` has none, so its plain
-predictive entropy takes its place: the baseline that every posterior has to beat. All numbers are
-of the final answer, in nats, from the curve.
+For a sampled posterior, uncertainty means its epistemic part. `point` has none, so it stands for
+plain predictive entropy, the baseline that every posterior has to beat. All numbers come from the
+curve, are of the last answer and in nats.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD, FITTED_THRESHO
 from epigrok.evaluation.schema import ACCURACY, ENTROPY, EU
 
 STATISTICS = ("peak_uncertainty", "per_log_classes", "of_peak", "over_training")
-"""Fields of a `Reading` that are small where a run generalised, if they say anything."""
+"""Fields of a `Reading` that are small for runs that generalised, if they separate at all."""
 
 Fate = Literal["generalised", "memorised", "between", "unfitted"]
 FATES: tuple[Fate, ...] = ("generalised", "memorised", "between", "unfitted")
@@ -25,18 +25,18 @@ FATES: tuple[Fate, ...] = ("generalised", "memorised", "between", "unfitted")
 
 @dataclass(frozen=True)
 class Reading:
-    """What one posterior says of one split at the end of a run; None where nothing can be read."""
+    """Uncertainty of one posterior on one split at the end of a run; None where undefined."""
 
     posterior: str
     num_samples: int
     accuracy: float
-    """Of the point prediction, at the end."""
+    """Of `point`, at the end."""
     first_fitted_step: int | None
-    """First evaluation that finds the training split fitted, whether or not that holds."""
+    """First evaluation with the training split fitted, whether or not it stays so."""
     uncertainty: float
     """At the end."""
     peak_uncertainty: float | None
-    """Largest from `first_fitted_step` on: before, it says more about the initial weights."""
+    """Largest from `first_fitted_step` on; earlier values say more about the initial weights."""
     peak_step: int | None
     per_log_classes: float
     """Uncertainty over ln C, the most that C classes allow."""
@@ -45,27 +45,27 @@ class Reading:
     over_training: float | None
     """Uncertainty over that of the training split."""
     entropy: float
-    """Plain predictive entropy of the point prediction, at the end."""
+    """Plain predictive entropy of `point`, at the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AccuracyBounds:
-    """What counts as generalised and what as merely memorised; runs between are left out."""
+    """Accuracies that count as generalised and as memorised; runs between are left out."""
 
     generalised_from: float = ACCURACY_THRESHOLD
-    """Accuracy at the end from which a run has generalised."""
+    """A run with this accuracy or more at the end has generalised."""
     memorised_below: float = 0.5
-    """Accuracy at the end below which it has memorised what it was shown, and no more."""
+    """A run with less than this accuracy at the end has only memorised."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.memorised_below <= self.generalised_from <= 1.0:
             raise UserError(
-                "bounds on accuracy must satisfy 0 <= memorised <= generalised <= 1, got "
+                "accuracy bounds must satisfy 0 <= memorised_below <= generalised_from <= 1, got "
                 f"{self.memorised_below} and {self.generalised_from}"
             )
 
     def fate(self, reading: Reading) -> Fate:
-        """How the run of a reading ended; one that never fitted its data needs no diagnosis."""
+        """How the run of a reading ended; `unfitted` if it never fitted the training split."""
         if reading.first_fitted_step is None:
             return "unfitted"
         if reading.accuracy >= self.generalised_from:
@@ -87,7 +87,7 @@ class Separation:
 
     @property
     def margin(self) -> float | None:
-        """Smallest value where memorised over the largest where generalised: apart if above 1."""
+        """Smallest value of memorised runs over the largest of generalised ones."""
         if self.largest_generalised is None or self.smallest_memorised is None:
             return None
         if self.largest_generalised == 0.0:
@@ -96,12 +96,12 @@ class Separation:
 
     @property
     def separates(self) -> bool | None:
-        """Whether some threshold has all runs of either kind on its own side."""
+        """Whether one threshold separates the generalised from the memorised runs."""
         return None if self.margin is None else self.margin > 1.0
 
 
 def readings(metrics: Iterable[Mapping[str, Any]], split: str, num_classes: int) -> list[Reading]:
-    """One reading per posterior; none where the run tracked no point or has no such split."""
+    """One reading per posterior; none if the run did not track `point` or lacks the split."""
     curves = curves_of(metrics)
     point, point_train = curves.get((POINT, split)), curves.get((POINT, ID_TRAIN.name))
     if not point or not point_train:

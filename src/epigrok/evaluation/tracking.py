@@ -26,7 +26,7 @@ class Evaluation:
     final: list[EvaluationRow] = field(default_factory=list)
     """The same with more weight samples, at the last step."""
     exact: list[EvaluationRow] = field(default_factory=list)
-    """The exact predictors, at the first step: they never change."""
+    """The exact predictors, at the first step, because they never change."""
 
     def tables(self) -> Iterator[tuple[str, list[EvaluationRow]]]:
         """Name and rows of each table that this step adds to."""
@@ -43,7 +43,7 @@ def tracked_evaluation(
     carried: Posterior | None,
     step: int,
 ) -> Evaluation:
-    """Evaluate the tracked posteriors; the first and the last step add a table each."""
+    """Evaluate the tracked posteriors; the first step adds `exact`, the last one `final`."""
     settings = config.evaluation
     fit_set = sets[config.task.splits[0].name]
     with evaluation_precision(config, next(model.parameters()).device):
@@ -57,7 +57,7 @@ def tracked_evaluation(
         if step == config.num_steps:
             final = metrics
             if settings.num_final_samples != settings.num_samples:
-                # A posterior with finitely many samples was evaluated with all of them already.
+                # A posterior with finitely many samples has already used all of them.
                 sampled = [p for p in posteriors if p.max_samples is None]
                 again = rows_of(sampled, settings.num_final_samples)
                 names = {p.name for p in sampled}

@@ -21,13 +21,13 @@ _COLUMNS = ("split", "bin", "count", "accuracy", "confidence")
 
 @register_figure("calibration", "how often predictions of each confidence are right", place=80)
 def draw_calibration(store: SweepStore) -> DrawnFigure:
-    """A column per setting: accuracy against confidence, and how many predictions there are."""
+    """A column per setting: accuracy against confidence, and the share of predictions."""
     read = [(setting, _read(setting)) for setting in shown_settings(store)]
     read = [(setting, bins) for setting, bins in read if bins]
     if not read:
         raise UserError(
-            f"no run in {store.path} has calibration counts; they are kept when a run takes its "
-            "last step, so finish one with `epigrok train`"
+            f"no run in {store.path} has calibration counts; a run writes them at its last step, "
+            "so finish one with `epigrok train`"
         )
     settings = [setting for setting, _ in read]
     rows: list[dict[str, Any]] = []

@@ -25,9 +25,9 @@ class CatalogueEntry:
 
     build: Draw
     summary: str
-    """What it shows, in a line."""
+    """One line on what it shows."""
     place: int
-    """Figures of a report come in order of their places."""
+    """A report shows figures in order of their places."""
 
 
 _FIGURES: Registry[CatalogueEntry] = Registry("figure", home="epigrok.figures")
@@ -35,7 +35,7 @@ _Draw = TypeVar("_Draw", bound=Draw)
 
 
 def register_figure(name: str, summary: str, place: int = _LAST) -> Callable[[_Draw], _Draw]:
-    """Draw the figure `name` with the decorated function."""
+    """Register the decorated function as the one that draws the figure `name`."""
 
     def register(draw: _Draw) -> _Draw:
         _FIGURES.add(name, CatalogueEntry(draw, summary, place))
@@ -51,12 +51,12 @@ def figures() -> dict[str, str]:
 
 
 def draw_figure(name: str, store: SweepStore) -> DrawnFigure:
-    """Draw one figure; if the data for it is missing, the error says what would make it."""
+    """Draw one figure; if its data is missing, the error says how to make it."""
     return _FIGURES.find(name).build(store)
 
 
 def draw_all(store: SweepStore) -> tuple[list[DrawnFigure], dict[str, str]]:
-    """All figures that can be drawn, and for each of the others the reason."""
+    """Draw all figures that can be drawn, and give the reason for each of the others."""
     drawn: list[DrawnFigure] = []
     missing: dict[str, str] = {}
     for name in figures():

@@ -1,7 +1,7 @@
 """Accuracy and uncertainty against the length and the noise of the context, with the exact floor.
 
-The floor is what Bayes' rule allows for: the exact predictor that knows the training tasks on their
-splits, the one that considers all tasks on splits of unseen ones.
+The floor is the exact predictor: the memoriser on splits of training tasks, the generaliser on
+splits of unseen tasks.
 """
 
 from collections.abc import Sequence
@@ -86,8 +86,8 @@ def _draw_series(store: SweepStore, axis: str) -> DrawnFigure:
     name = axis.replace("_", "-")
     if not usable:
         raise UserError(
-            f"no run in {store.path} has results along the {name.replace('-', ' ')}; "
-            f"`epigrok evaluate RUN --series {name}` makes them for an in-context run"
+            f"no run in {store.path} has a {name.replace('-', ' ')} series; make one for an "
+            f"in-context run with `epigrok evaluate RUN --series {name}`"
         )
     settings = [setting for setting, _ in usable]
     rows: list[dict[str, Any]] = []
@@ -117,7 +117,7 @@ def _draw_series(store: SweepStore, axis: str) -> DrawnFigure:
 
 
 def _shown_posterior(setting: Setting, curves: dict[str, Curves]) -> str | None:
-    """The posterior that other figures show, or else the first that was evaluated here."""
+    """The posterior that other figures show, or else the first one in this series."""
     found = sorted({posterior for _, posterior in curves["epistemic"]})
     others = [name for name in found if not name.startswith(ORACLES)]
     for name in (*setting.posteriors, *others):
@@ -127,7 +127,7 @@ def _shown_posterior(setting: Setting, curves: dict[str, Curves]) -> str | None:
 
 
 def _read(setting: Setting, axis: str, metric: str) -> Curves:
-    """Curves of the newest evaluated step; context lengths are known from training, too."""
+    """Curves of the newest evaluated step; context lengths may also come from training."""
     store = setting.store
     (newest,) = store.sql(f"select max(step) from {axis}").fetchall()[0]
     if newest is not None:

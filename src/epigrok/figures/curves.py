@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Curve:
-    """Median over runs and the band that 95 % of them lie in, along an axis."""
+    """Median over runs along an axis, and the band that holds 95 % of them."""
 
     x: Array
     median: Array
@@ -45,12 +45,12 @@ Curves = dict[tuple[str, str], Curve]
 
 
 def training_curves(setting: Setting, metric: str) -> Curves:
-    """A metric over training; none where the runs do not have it."""
+    """A metric over training; empty if the runs do not have it."""
     return curves_along("step", setting.store.median_and_band(metric, step=None).fetchnumpy())
 
 
 def curves_along(axis: str, found: Mapping[str, Any]) -> Curves:
-    """The curves in the result of `median_and_band`, which is in order of its axis."""
+    """The curves in a result of `median_and_band`, which is sorted along its axis."""
     splits, posteriors = found["split"], found["posterior"]
     columns = (axis, "median", "lower", "upper", "count")
     return {
@@ -61,7 +61,7 @@ def curves_along(axis: str, found: Mapping[str, Any]) -> Curves:
 
 
 def draw_curve(axes: Axes, curve: Curve, look: Mapping[str, Any]) -> None:
-    """A line, and its band where there are several runs."""
+    """Draw a line, and its band if there are several runs."""
     axes.plot(curve.x, curve.median, **look)
     if curve.count.max() > 1:
         axes.fill_between(

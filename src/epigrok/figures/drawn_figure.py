@@ -1,4 +1,4 @@
-"""What every figure of the catalogue is: panels, a caption with its numbers, the data behind it."""
+"""A figure of the catalogue: its panels, a caption with numbers, and the plotted data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ class DrawnFigure:
     """A figure that can be written to disk or put into a report."""
 
     name: str
-    """Of its files, and its anchor on a page."""
+    """Name of its files, and its anchor on a page."""
     title: str
     """One line."""
     caption: str
-    """Plain text with the numbers that were measured."""
+    """Plain text with the measured numbers."""
     figure: Figure
     table: Mapping[str, Sequence[Any]]
     """The plotted data: column -> values."""
 
 
 def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows as columns; what a row lacks is NaN there."""
+    """Turn rows into columns; a missing value becomes NaN."""
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name, float("nan")) for row in rows] for name in names}
 
 
 def listed(table: Mapping[str, NDArray[Any]]) -> dict[str, list[Any]]:
-    """Columns that are arrays as lists."""
+    """Turn columns from arrays into lists."""
     return {name: column.tolist() for name, column in table.items()}

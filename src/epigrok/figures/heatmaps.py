@@ -26,7 +26,7 @@ from epigrok.tables.store import SweepStore
 
 _FRACTION = "task.train_fraction"
 _COLOURS = "cividis"
-"""Told apart by every common kind of colour vision, and its lightness grows with the value."""
+"""Readable with every common kind of colour vision; its lightness grows with the value."""
 _UNFINISHED = "*"
 
 
@@ -40,7 +40,7 @@ class Grid:
     """Down and across."""
     values: tuple[list[Any], list[Any]]
     num_unfinished: Mapping[tuple[Any, Any], int]
-    """Runs by cell that have not taken their last step."""
+    """Cell -> its runs that are not finished."""
 
     def axis(self, which: int) -> tuple[str, list[str]]:
         """Label and ticks of one direction."""
@@ -50,7 +50,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Cell:
-    """Median over the runs of a cell, and the band that 95 % of them lie in."""
+    """Median over the runs of a cell, and the band that holds 95 % of them."""
 
     median: float
     lower: float
@@ -147,8 +147,8 @@ def _grids(store: SweepStore) -> list[Grid]:
         grids.append(Grid(preset, posteriors[0], fields, (values[0], values[1]), unfinished))
     if not grids:
         raise UserError(
-            f"a map needs runs that differ in two fields, as those of `epigrok sweep paper` do in "
-            f"task.num_base_tasks and task.train_fraction; those in {store.path} differ in: "
+            f"a heatmap needs runs of one preset that differ in exactly two fields, as in "
+            f"`epigrok sweep paper`; the runs in {store.path} differ in: "
             + "; ".join(f"{preset}: {fields}" for preset, fields in differences.items())
         )
     return grids
@@ -177,7 +177,7 @@ def _draw_map(
 ) -> None:
     downs, acrosses = grid.values
     values = np.array([[cells.get((d, a), _NO_RUN).median for a in acrosses] for d in downs])
-    # What has no value lets the hatching behind it show.
+    # Cells without a value show the hatching behind them.
     axes.patch.set(facecolor="white", edgecolor="0.6", hatch="//////", linewidth=0)
     axes.pcolormesh(
         np.ma.masked_invalid(values), norm=norm, cmap=_COLOURS, edgecolors="white", linewidth=0.4
@@ -198,7 +198,7 @@ def _draw_map(
 
 
 def _number(value: float, quantity: str) -> str:
-    """Two decimals; uncertainties can be small by orders of magnitude, and then say so."""
+    """Two decimals, or an exponent for uncertainties that are orders of magnitude smaller."""
     if quantity == "accuracy" or value >= 0.01 or value == 0.0:
         return f"{value:.2f}"
     return f"{value:.0e}".replace("e-0", "e-")

@@ -46,8 +46,8 @@ def draw_oracle_distance(store: SweepStore) -> DrawnFigure:
     settings = [setting for setting, _, _ in found]
     if not settings:
         raise UserError(
-            f"no run in {store.path} has exact predictors to compare with; in-context runs do, as "
-            "`epigrok train icl-tiny`, unless evaluation.oracle_noise is 0"
+            f"no run in {store.path} has exact predictors to compare with; in-context runs have "
+            "them, such as `epigrok train icl-tiny`, unless evaluation.oracle_noise is 0"
         )
     rows: list[dict[str, Any]] = []
     sentences = []
@@ -62,7 +62,7 @@ def draw_oracle_distance(store: SweepStore) -> DrawnFigure:
                 rows += curve.rows("step", {**keys, "quantity": name, "split": split})
             for each in setting.splits:
                 if (each, posterior) not in curves[_POSITION]:
-                    continue  # the exact predictors say the same there
+                    continue  # the exact predictors agree there
                 curve = curves[_POSITION][each, posterior]
                 draw_curve(lower, curve, split_look(each, len(curve.x)))
                 rows += curve.rows("step", {**keys, "quantity": _POSITION, "split": each})
@@ -98,7 +98,7 @@ def draw_oracle_distance(store: SweepStore) -> DrawnFigure:
 
 
 def _compared_posterior(setting: Setting, curves: dict[str, Curves]) -> str | None:
-    """The point where it is tracked, else what figures show, else any; None if there is none."""
+    """`point` if tracked, else the posterior that figures show, else any; None without one."""
     tracked = [
         posterior for split, posterior in curves["kl_memorising"] if split == setting.hardest_split
     ]

@@ -34,7 +34,7 @@ def split_look(split: str, num_points: int) -> dict[str, Any]:
 
 
 def split_handles(drawn: Collection[str]) -> list[Artist]:
-    """Legend entries of the splits that were drawn."""
+    """Legend entries of the drawn splits."""
     return [Line2D([], [], label=split, **look_of_split(split)) for split in in_order(drawn)]
 
 
@@ -60,12 +60,12 @@ def label_steps(axes: Axes) -> None:
 
 
 def label_thousands(axes: Axes) -> None:
-    """Few and round ticks of large whole numbers across."""
+    """Few and round ticks on an x axis of large whole numbers."""
     axes.xaxis.set_major_locator(MaxNLocator(3, integer=True, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
 def splits_sentence(drawn: Collection[str]) -> str:
-    """What the splits that were drawn are."""
+    """A sentence on what the drawn splits are."""
     meanings = [f"{split.name}, {split.meaning}" for split in SPLITS if split.name in drawn]
     return "Splits: " + "; ".join(meanings) + "."

@@ -1,4 +1,4 @@
-"""Which settings a figure of one column per setting shows, and what its caption says of that."""
+"""Choose the settings that a figure shows, one per column, and describe the choice."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,8 +14,8 @@ MAX_SETTINGS = 4
 def shown_settings(store: SweepStore) -> list[Setting]:
     """The settings to show.
 
-    All of them where there are at most `MAX_SETTINGS`; else, of each preset the one that is most
-    accurate on its hardest split, and of those the first.
+    All of them, if there are at most `MAX_SETTINGS`. Otherwise the one of each preset that is most
+    accurate on its hardest split, for the first `MAX_SETTINGS` presets.
     """
     settings = require_evaluated(store)
     if len(settings) > MAX_SETTINGS:
@@ -28,7 +28,7 @@ def shown_settings(store: SweepStore) -> list[Setting]:
 
 
 def settings_with_uncertainty(store: SweepStore) -> list[Setting]:
-    """The settings to show, if they track a posterior that is sampled."""
+    """The settings to show that track a posterior with epistemic uncertainty."""
     settings = [setting for setting in shown_settings(store) if setting.posteriors]
     if not settings:
         raise UserError(
@@ -39,22 +39,22 @@ def settings_with_uncertainty(store: SweepStore) -> list[Setting]:
 
 
 def setting_label(setting: Setting) -> str:
-    """The head of a column: its name, and how many runs are behind it, on a line each."""
+    """The title of a column: preset, fields and number of runs, each on its own line."""
     return literal("\n".join([setting.preset, *setting.values, setting.runs]))
 
 
 def pooling_sentence(shown: Iterable[Setting]) -> str:
-    """How runs were put together, if they were."""
+    """A sentence on medians and bands, if the figure pools runs."""
     pools = any(setting.num_runs > 1 for setting in shown)
     return " Medians over runs, bands hold 95 % of them." if pools else ""
 
 
 def choice_note(store: SweepStore, shown: Sequence[Setting]) -> str:
-    """A sentence on what is left out, if anything is."""
+    """A sentence on which settings are shown, if some are left out."""
     number = num_settings(store)
     if number <= MAX_SETTINGS:
         return ""
     return (
-        f" Shown are {len(shown)} of {number} settings: of each preset, at most {MAX_SETTINGS}, "
-        "the one that is most accurate on its hardest split."
+        f" Shown are {len(shown)} of {number} settings: the most accurate of each preset on its "
+        f"hardest split, for at most {MAX_SETTINGS} presets."
     )

@@ -1,4 +1,4 @@
-"""How every figure looks: palette, sizes and fonts, applied for the time of a `with` block only."""
+"""The style of all figures: palette, sizes and fonts, applied only within a `with` block."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ VERMILION = "#D55E00"
 PURPLE = "#CC79A7"
 GREY = "#7F7F7F"
 PALETTE = (BLUE, VERMILION, GREEN, ORANGE, SKY_BLUE, PURPLE, BLACK)
-"""Okabe and Ito's colours, told apart by every common kind of colour vision."""
+"""Okabe and Ito's colours, distinct with every common kind of colour vision."""
 
 SPLIT_LOOKS: dict[str, dict[str, Any]] = {
     "id_train": {"color": GREY, "linestyle": (0, (1, 1)), "marker": "x"},
@@ -30,7 +30,7 @@ SPLIT_LOOKS: dict[str, dict[str, Any]] = {
     "ood_train": {"color": GREEN, "linestyle": (0, (5, 1, 1, 1)), "marker": "s"},
     "ood_val": {"color": VERMILION, "linestyle": (0, (4, 1.5)), "marker": "^"},
 }
-"""Colour, line and marker of each split, in every figure: any one of them tells splits apart."""
+"""Colour, line and marker of each split in every figure; each alone distinguishes the splits."""
 _OTHER_SPLITS = (ORANGE, PURPLE, SKY_BLUE, BLACK)
 
 _SETTINGS: dict[Any, Any] = {
@@ -61,20 +61,20 @@ _SETTINGS: dict[Any, Any] = {
 
 
 def look_of_split(name: str) -> dict[str, Any]:
-    """The look of a split; one that only a task of one's own has gets a colour by its name."""
+    """The look of a split; a split of a plugin gets a colour by its name."""
     colour = _OTHER_SPLITS[sum(name.encode()) % len(_OTHER_SPLITS)]
     return SPLIT_LOOKS.get(name, {"color": colour, "linestyle": "-.", "marker": "d"})
 
 
 @contextmanager
 def publication_style() -> Iterator[None]:
-    """Draw and save in the project's style; the caller's settings come back afterwards."""
+    """Draw and save in the project's style, then restore the caller's."""
     with matplotlib.rc_context(_SETTINGS):
         yield
 
 
 def literal(text: str) -> str:
-    """A name that somebody chose, in which dollar signs begin no formula."""
+    """Escape dollar signs in a user's text, so that they start no formula."""
     return text.replace("$", r"\$")
 
 

@@ -1,4 +1,4 @@
-"""Posteriors of runs whose optimiser carries one: what it learnt, and the control for it."""
+"""The posterior that IVON carries, and the control for it."""
 
 from dataclasses import replace
 from math import sqrt
@@ -23,9 +23,12 @@ def require_ivon(value: Any, name: PosteriorName, optim: OptimiserConfig) -> Non
 
 @register_posterior("ivon", "inferred", no_argument, require_ivon)
 def fit_ivon(request: FitRequest) -> DiagonalGaussian:
-    """What IVON learnt while it trained."""
+    """The posterior that IVON learnt while training."""
     if not isinstance(request.carried, DiagonalGaussian):
-        raise UserError("IVON's posterior is not kept with this checkpoint, only its mean")
+        raise UserError(
+            "IVON's posterior is not kept with this checkpoint, only its mean; choose one of the "
+            "newest two checkpoints"
+        )
     return replace(request.carried, name=request.name.text, seed=POSTERIOR_SEED)
 
 

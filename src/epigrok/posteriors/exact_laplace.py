@@ -2,10 +2,10 @@ r"""Last-layer Laplace without the Kronecker approximation, for heads small enou
 
 $$ P = \sum_n (\mathrm{diag}\, p_n - p_n p_n^\top) \otimes \phi_n \phi_n^\top + \delta I $$
 
-is a CD x CD matrix: quadratic memory and cubic time, so it serves as the reference that tells how
-much the Kronecker factors lose.
+is a CD x CD matrix: quadratic memory and cubic time, so it serves as the reference for
+what the Kronecker factors lose.
 
-Letters: N answers, D features, C classes, B rows, T answers of a row.
+Letters: N answers, D features, C classes, B sequences, T answers in a sequence.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ from epigrok.random_streams import normal, stream_key
 from epigrok.uncertainty import log_probabilities
 
 LARGEST_HEAD = 8192
-"""Entries C·D above which the matrix (half a gigabyte) is refused."""
+"""Largest number of entries C·D; the matrix then takes half a gigabyte."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ExactLaplace(HeadGaussian):
     seed: int = 0
     max_samples: int | None = None
     facts: Facts = field(default_factory=dict)
-    """Those of the Kronecker posterior that the prior precision was taken from."""
+    """Facts of the Kronecker posterior, which also gives the prior precision."""
 
     @classmethod
     def fit(
@@ -69,13 +69,13 @@ class ExactLaplace(HeadGaussian):
 def exact_curvature(
     weight_CD: Float[Tensor, "C D"], features: Iterable[Float[Tensor, "_ D"]]
 ) -> Float[Tensor, "CD CD"]:
-    """Gauss-Newton matrix of the summed loss over a softmax head, rows of W one after another."""
+    """Gauss-Newton matrix of the summed loss over a softmax head, with W flattened by rows."""
     weight = weight_CD.detach().double()
     num_classes, width = weight.shape
     if weight.numel() > LARGEST_HEAD:
         raise UserError(
             f"a head of {num_classes} x {width} = {weight.numel()} entries is too large for its "
-            f"exact curvature; up to {LARGEST_HEAD} entries are taken"
+            f"exact curvature, which takes up to {LARGEST_HEAD}; use laplace instead"
         )
     matrix, num_answers = weight.new_zeros(num_classes, width, num_classes, width), 0
     for features_ND in features:

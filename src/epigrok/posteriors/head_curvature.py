@@ -6,8 +6,7 @@ Gauss-Newton matrix of the summed loss over the C x D head is
     H = Σ_n (diag p_n - p_n p_nᵀ) ⊗ φ_n φ_nᵀ  ≈  B ⊗ A,
     B = Σ_n (diag p_n - p_n p_nᵀ),   A = (1/N) Σ_n φ_n φ_nᵀ.
 
-Factors are streamed in float64, so memory does not grow with the data, and only answers are ever
-looked at.
+The factors are streamed in float64, so memory does not grow with the data.
 
 Letters: N answers, D features, C classes.
 """
@@ -43,7 +42,7 @@ class HeadCurvature:
 
     @cached_property
     def feature_eigen(self) -> tuple[Float[Tensor, " D"], Float[Tensor, "D D"]]:
-        """Eigenvalues and eigenvectors of A, shared likewise."""
+        """Eigenvalues and eigenvectors of A, shared by all posteriors fitted to it."""
         return _eigh(self.feature_factor_DD)
 
 

@@ -1,6 +1,6 @@
-"""Kinds of posteriors by name: how each is made for a network, and what its argument means.
+"""The registry of posteriors: how to make each kind, and what its argument means.
 
-A posterior is one file: the class, and a function that makes one for a run,
+A posterior is one file with its class and a function that makes one for a run:
 
     @register_posterior("mine", role="inferred")
     def fit_mine(request: FitRequest) -> Posterior: …
@@ -25,40 +25,40 @@ from epigrok.posteriors.protocol import Posterior
 from epigrok.registry import Registry
 
 POSTERIOR_SEED = 0
-"""Posterior noise is the same in every run and at every checkpoint: comparisons are paired."""
+"""Every run and checkpoint gets the same posterior noise, so that comparisons are paired."""
 
 Role = Literal["point", "inferred", "control"]
 """`point`: predicts without samples, so it has no epistemic uncertainty. `inferred`: its spread
-comes from the data. `control`: it knows nothing of them."""
+comes from the data. `control`: it does not use the data."""
 
 
 @dataclass(frozen=True)
 class FitData:
-    """A network and clean training sequences, for posteriors that need to see data."""
+    """A network and clean training sequences, for posteriors that are fitted to data."""
 
     model: Network
     answers: Callable[[], Iterator[tuple[Float[Tensor, "N D"], Int[Tensor, " N"]]]]
-    """Features and answers wherever the sequences ask something, a bounded number at a time."""
+    """Features and answers at scored positions, a bounded number at a time."""
 
     @cached_property
     def head_curvature(self) -> HeadCurvature:
-        """Of the loss over the output head; computed once for all posteriors that need it."""
+        """Curvature of the loss over the output head, computed once for all posteriors."""
         return head_curvature(self.model.head_weight, self.answers())
 
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What a posterior is made from."""
+    """Everything needed to make a posterior."""
 
     name: PosteriorName
-    """Under which tables are to have it."""
+    """Its name in tables."""
     value: Any
     """Its argument, as `read_argument` of its kind returned it."""
     data: FitData
     optim: OptimiserConfig
     task: TaskConfig
     carried: Posterior | None
-    """What the optimiser learnt, where it carries a posterior."""
+    """The posterior that the optimiser carries, if it does."""
 
     @property
     def model(self) -> Network:
@@ -68,16 +68,16 @@ class FitRequest:
 
 @dataclass(frozen=True)
 class PosteriorKind:
-    """How posteriors of one name are made."""
+    """How to make posteriors of one kind."""
 
     build: Callable[[FitRequest], Posterior]
     role: Role
     read_argument: Callable[[PosteriorName], Any]
-    """What follows the colon, read and checked."""
+    """Reads and checks what follows the colon of a name."""
     require_run: Callable[[Any, PosteriorName, OptimiserConfig], None]
-    """Refuses runs for which this posterior does not exist."""
+    """Refuses runs that cannot have this posterior."""
     facts: tuple[Column, ...]
-    """Columns that its rows have beside the metrics."""
+    """Columns that its rows have besides the metrics."""
 
 
 def no_argument(name: PosteriorName) -> None:
@@ -86,10 +86,10 @@ def no_argument(name: PosteriorName) -> None:
 
 
 def positive_number(name: PosteriorName) -> float:
-    """An argument that must be a positive number."""
+    """The argument, which must be a positive number."""
     require(name.number is not None, f"posterior {name.text!r} needs a number after the colon")
     value = name.number or 0.0
-    # The smallest normal number: what is smaller has lost its digits, and its inverse overflows.
+    # Below the smallest normal number, digits are lost and the inverse overflows.
     require(2.3e-308 < value < float("inf"), f"posterior {name.text!r} needs a positive number")
     return value
 
@@ -109,7 +109,7 @@ def register_posterior(
     require_run: Callable[[Any, PosteriorName, OptimiserConfig], None] = _any_run,
     facts: tuple[Column, ...] = (),
 ) -> Callable[[_Build], _Build]:
-    """Make posteriors named `kind`, or `kind:ARGUMENT`, by the decorated function."""
+    """Register the decorated function to make posteriors named `kind` or `kind:ARGUMENT`."""
 
     def register(build: _Build) -> _Build:
         _KINDS.add(kind, PosteriorKind(build, role, read_argument, require_run, facts))
@@ -129,7 +129,7 @@ def kind_of(name: str) -> PosteriorKind:
 
 
 def require_posteriors(config: RunConfig, names: tuple[str, ...] | None = None) -> None:
-    """Refuse names that do not exist, or not for this run; `names` default to those it tracks."""
+    """Refuse unknown posteriors and those this run cannot have; `names` defaults to the tracked."""
     for text in names or config.evaluation.posteriors:
         name, kind = parse_posterior(text), kind_of(text)
         kind.require_run(kind.read_argument(name), name, config.optim)
@@ -138,7 +138,7 @@ def require_posteriors(config: RunConfig, names: tuple[str, ...] | None = None) 
 def fit_posterior(
     text: str, data: FitData, config: RunConfig, carried: Posterior | None = None
 ) -> Posterior:
-    """The posterior called `text` for a network and its data."""
+    """Fit the posterior called `text` to a network and its data."""
     name, kind = parse_posterior(text), kind_of(text)
     value = kind.read_argument(name)
     kind.require_run(value, name, config.optim)

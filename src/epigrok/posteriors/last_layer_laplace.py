@@ -1,10 +1,10 @@
 r"""Last-layer Laplace: a Gaussian over the output head, from the curvature at its trained value.
 
 The posterior precision is H + δI with the Gauss-Newton matrix H ≈ B ⊗ A of `head_curvature` and the
-prior precision δ. In the eigenbases of B and A it is diagonal: λ_B λ_Aᵀ + δ. Samples replace the
-*head* alone, so that an embedding tied to it stays as it was.
+prior precision δ. In the eigenbases of B and A it is diagonal: λ_B λ_Aᵀ + δ. Samples replace
+the *head* alone; an embedding tied to it does not change.
 
-Letters: N answers, D features, C classes, B sequences, T answers of a sequence.
+Letters: N answers, D features, C classes, B sequences, T answers in a sequence.
 """
 
 from dataclasses import dataclass
@@ -33,9 +33,9 @@ from epigrok.random_streams import normal, stream_key
 
 PriorPrecision = float | Literal["evidence"]
 LOG_PRECISION_BOUNDS = (-16.0, 18.0)
-"""Natural logarithms between which the evidence is searched: 1e-7 to 7e7."""
+"""Range in which the evidence search looks for log δ: δ from 1e-7 to 7e7."""
 _AT_BOUND = 1e-4
-"""Relative distance of a logarithm from a bound, which the search never quite reaches."""
+"""Relative distance from a bound that counts as reaching it; the search never quite does."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class LastLayerLaplace(HeadGaussian):
         name: str = "laplace",
         seed: int = 0,
     ) -> "LastLayerLaplace":
-        """The posterior for a prior precision: a number, or the one of largest evidence."""
+        """The posterior for a given prior precision, or for the one of largest evidence."""
         class_values_C, class_basis_CC = curvature.class_eigen
         feature_values_D, feature_basis_DD = curvature.feature_eigen
         values_CD = class_values_C[:, None] * feature_values_D
@@ -85,7 +85,7 @@ class LastLayerLaplace(HeadGaussian):
 
     @property
     def facts(self) -> Facts:
-        """The prior, its evidence and the amount of data; whether the search for it hit a bound."""
+        """Prior precision, evidence, number of answers, and whether the search hit a bound."""
         return {
             "prior_precision": self.prior_precision,
             "log_evidence": self.log_evidence,
@@ -99,8 +99,8 @@ class LastLayerLaplace(HeadGaussian):
     def sample_head(self, index: int) -> Float[Tensor, "C D"]:
         """Head weights of sample `index`.
 
-        By the symmetric square root of the covariance, which does not depend on how degenerate
-        eigenvectors happened to be chosen: nearby posteriors have nearby samples.
+        It uses the symmetric square root of the covariance, which does not depend on the choice of
+        degenerate eigenvectors, so that nearby posteriors have nearby samples.
         """
         key = stream_key(self.seed, "laplace")
         shape = (self.weight_CD.shape[0], self.weight_CD.shape[1])
@@ -108,7 +108,7 @@ class LastLayerLaplace(HeadGaussian):
         return self.weight_CD + self.scaled_by_covariance_root(noise_CD)
 
     def scaled_by_covariance_root(self, noise_CD: Float[Tensor, "C D"]) -> Float[Tensor, "C D"]:
-        """Standard noise turned into noise of the posterior's covariance."""
+        """Turn standard normal noise into noise with the posterior's covariance."""
         rotated_CD = self.class_basis_CC.T @ noise_CD @ self.feature_basis_DD
         scaled_CD = rotated_CD * self.precision_CD.rsqrt()
         return self.class_basis_CC @ scaled_CD @ self.feature_basis_DD.T
@@ -132,7 +132,7 @@ class ProbitLaplace:
 
     @property
     def facts(self) -> Facts:
-        """Those of the posterior that it predicts for."""
+        """The facts of its Laplace posterior."""
         return self.posterior.facts
 
     def sample(self, index: int) -> Sample:
@@ -158,7 +158,7 @@ def _log_evidence(curvature: HeadCurvature, values_CD: Tensor, prior_precision: 
 
 
 def _evidence_optimum(curvature: HeadCurvature, values_CD: Tensor) -> float:
-    # Here, because only this needs SciPy, whose import takes a while.
+    # Imported here, because only this function needs SciPy, which is slow to import.
     from scipy.optimize import minimize_scalar
 
     result = minimize_scalar(
@@ -186,7 +186,7 @@ def prior_argument(name: PosteriorName) -> float | Literal["evidence"] | None:
 
 
 def require_prior(value: object, name: PosteriorName, optim: OptimiserConfig) -> None:
-    """Without weight decay there is no prior precision to take from the optimiser."""
+    """Refuse a run without weight decay, unless the name gives a prior precision."""
     require(
         value is not None or optim.head_weight_decay > 0,
         f"posterior {name.text!r} takes the head's weight decay as prior precision, which is 0 "
@@ -196,7 +196,7 @@ def require_prior(value: object, name: PosteriorName, optim: OptimiserConfig) ->
 
 @register_posterior("laplace", "inferred", prior_argument, require_prior, FACTS)
 def fit_laplace(request: FitRequest) -> LastLayerLaplace:
-    """Of the run's head, at the prior precision asked for or the optimiser's weight decay."""
+    """Laplace over the run's head; by default the prior precision is the weight decay."""
     prior = request.optim.head_weight_decay if request.value is None else request.value
     curvature = request.data.head_curvature
     return LastLayerLaplace.fit(curvature, prior, request.name.text, POSTERIOR_SEED)

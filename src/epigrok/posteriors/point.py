@@ -25,7 +25,7 @@ class Point:
         return cls(model.head_weight.detach().clone())
 
     def sample(self, index: int) -> Sample:
-        """The head as it is."""
+        """The unchanged head."""
         del index
         return {HEAD: self.head_weight_CD}
 

@@ -1,7 +1,7 @@
 """Noise of a fixed size on every matrix: the control for posteriors that learn their spread.
 
-If a learned posterior's uncertainty moves as this one's does, it shows how sensitive the network is
-to any small change of its weights, and nothing more.
+If a learned posterior's uncertainty moves like this one's, it only shows how sensitive the network
+is to small changes of its weights.
 """
 
 from dataclasses import replace
@@ -19,14 +19,14 @@ from epigrok.posteriors.kinds import (
 
 
 class WeightNoise:
-    """Makers of noise posteriors; vectors (gains, biases) stay as they are."""
+    """Makes noise posteriors; vectors (gains, biases) get no noise."""
 
     @staticmethod
     def relative(model: nn.Module, scale: float, seed: int = 0) -> DiagonalGaussian:
         """Noise of `scale` times the standard deviation of each matrix's own entries."""
         mean = frozen_parameters(model)
         deviation = {
-            # A single entry has no spread of its own.
+            # A single entry has no standard deviation.
             name: scale * (weights.std() if weights.numel() > 1 else weights.new_zeros(()))
             for name, weights in mean.items()
             if weights.ndim >= 2
@@ -49,6 +49,6 @@ class WeightNoise:
 
 @register_posterior("weight-noise", role="control", read_argument=positive_number)
 def fit_weight_noise(request: FitRequest) -> DiagonalGaussian:
-    """Noise of the size asked for, on every matrix."""
+    """Noise of the requested size on every matrix."""
     noise = WeightNoise.relative(request.model, request.value, POSTERIOR_SEED)
     return replace(noise, name=request.name.text)

@@ -1,4 +1,4 @@
-"""The question, answered from what was measured: did it grok, and did the uncertainty say so?"""
+"""The answer to the page's question: did it grok, and did the uncertainty say so?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ RULES = (
 
 @dataclass(frozen=True)
 class Signal:
-    """What one posterior's uncertainty said, in words and on a line from step 0 to the last."""
+    """What one posterior's uncertainty did, in words and on a line from step 0 to the last."""
 
     posterior: str
     text: str
     band: tuple[float, float] | None
-    """Where the training set was fitted and the split not yet solved: start and width in per cent
-    of the line."""
+    """The steps at which the training set was fitted but the split not yet generalised: start and
+    width in per cent of the line."""
     marks: dict[str, float]
     """Event -> its place in per cent of the line."""
 
@@ -52,7 +52,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the page opens with."""
+    """The opening of the page."""
 
     headline: str
     signals: str
@@ -60,7 +60,7 @@ class Answer:
 
 
 def answer(found: Sequence[RunEvents], statuses: Sequence[RunStatus]) -> Answer:
-    """The headline, which uncertainty said so, and one finding per preset and unseen split."""
+    """The headline, how well uncertainties agreed, and one finding per preset and unseen split."""
     unseen = [outcome for outcome in found if outcome.times.split in _GOALS]
     if not unseen:
         return Answer(f"No uncertainty measured yet in {runs_text(len(statuses))}.", "", [])
@@ -87,7 +87,7 @@ def _headline(unseen: Sequence[RunEvents]) -> str:
 
 
 def _signals_in_short(unseen: Sequence[RunEvents]) -> str:
-    """Per posterior, in how many of the transitions the collapse came no later than accuracy."""
+    """Per posterior, in how many transitions the collapse came no later than accuracy."""
     counts: dict[str, list[bool]] = {}
     for outcome in unseen:
         if outcome.times.generalised_step is not None:

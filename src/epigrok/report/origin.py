@@ -1,4 +1,4 @@
-"""Where the numbers come from: configuration, provenance, and the commands that repeat them."""
+"""The origin of the numbers: configuration, provenance, and commands that repeat the runs."""
 
 import json
 import shlex
@@ -20,7 +20,7 @@ _VARIES = "varies"
 
 
 def varying_table(statuses: Sequence[RunStatus], fields: Sequence[str]) -> Table:
-    """Every field that tells runs apart, with its values."""
+    """Every field in which runs differ, with its values."""
     readable = [status for status in statuses if status.config]
     rows = []
     for name in fields:
@@ -37,7 +37,7 @@ def common_table(statuses: Sequence[RunStatus]) -> Table:
 
 
 def preset_table(statuses: Sequence[RunStatus]) -> Table:
-    """Every field in which presets differ and whose value a preset decides."""
+    """Every field in which presets differ, unless it varies within all of them."""
     found = _values_by_preset(statuses)
     presets = found.pop("preset", [])
     rows = [
@@ -73,7 +73,7 @@ def _shown(value: Any) -> str:
 
 
 def provenance_table(store: SweepStore, runs: Sequence[RunDirectory]) -> Table:
-    """Commits, versions, devices, dates and seconds; with the number of runs where they differ."""
+    """Commits, versions, devices, dates and times; where runs differ, with the number of runs."""
     records = [run.provenance() for run in runs]
     newest = [record["processes"][-1] if record else {} for record in records]
     facts = {
@@ -91,14 +91,14 @@ def provenance_table(store: SweepStore, runs: Sequence[RunDirectory]) -> Table:
     ended = [
         datetime.fromtimestamp(time, UTC) for run in runs if (time := run.status().get("updated"))
     ]
-    rows.append(["begun", min(map(_minute, started), default="not recorded")])
-    rows.append(["last news", max(map(_minute, ended), default="not recorded")])
+    rows.append(["started", min(map(_minute, started), default="not recorded")])
+    rows.append(["last update", max(map(_minute, ended), default="not recorded")])
     rows += [[f"time {what}", text] for what, text in _seconds(store).items()]
     return Table([Column("what"), Column("value", "prose")], rows)
 
 
 def reproduction(store: SweepStore) -> tuple[list[str], dict[str, str]]:
-    """The commands that repeat the runs, and the files these need: name -> content."""
+    """Commands that repeat the runs, and the files that they need: name -> content."""
     directory = shlex.quote(store.path.name)
     sweeps = recorded_sweeps(store.path)
     commands, files = [], {}
@@ -131,7 +131,7 @@ def _packages(process: dict[str, Any]) -> str | None:
 
 
 def _counted(values: Iterable[str | None]) -> str:
-    """The one value that all runs share, or each with its number of runs."""
+    """The value that all runs share, or every value with its number of runs."""
     found = Counter(value or "not recorded" for value in values)
     if len(found) == 1:
         return next(iter(found))

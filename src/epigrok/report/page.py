@@ -1,4 +1,4 @@
-"""One HTML page that needs nothing beside it, and the files it links to."""
+"""One self-contained HTML page, and the files it links to."""
 
 import base64
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from epigrok.wording import listed, printable
 PAGE = "index.html"
 _FIGURES = "figures"
 _PIXELS_PER_INCH = 150
-"""A figure of text width fills the page, and words are equally large in all of them."""
+"""At this scale a figure of text width fills the page, and text is equally large in all."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ def write_report(directory: Path, out: Path | None = None, seeds_apart: bool = F
     """Write the report on a sweep's directory, or on one run's.
 
     Args:
-        directory: Of a sweep or of a single run; `zoo:NAME` is one that comes with the package.
-        out: Folder for the page and its files; `report` in the directory if not given.
-        seeds_apart: Figures show every run by itself, instead of medians over seeds.
+        directory: Directory of a sweep or a run; `zoo:NAME` is a run that comes with the package.
+        out: Folder for the page and its files; by default `report` in the directory.
+        seeds_apart: Show every run separately in figures, instead of medians over seeds.
 
     Returns:
         The page.
@@ -72,15 +72,15 @@ def write_report(directory: Path, out: Path | None = None, seeds_apart: bool = F
 
 
 def _content(store: SweepStore, out: Path) -> dict[str, Any]:
-    """What the template asks for besides figures; tables are written as CSV on the way."""
+    """What the template needs besides figures; also writes the tables as CSV."""
     statuses = read_statuses(store.path)
-    told_apart = varying_fields([status.config for status in statuses])
+    varying = varying_fields([status.config for status in statuses])
     fields = setting_fields(statuses)
-    statuses = ordered(statuses, [*fields, *told_apart])
+    statuses = ordered(statuses, [*fields, *varying])
     found = run_events(store, statuses)
     tables = {"runs": run_columns(statuses), "grokking-times": grokking_columns(found, fields)}
     for name, table in tables.items():
-        # A label may hold half a character, which no file can.
+        # A label may hold half a surrogate pair, which UTF-8 cannot encode.
         write_file(out / f"{name}.csv", csv_text(table).encode(errors="replace"))
     commands, needed_files = reproduction(store)
     for name, text in needed_files.items():
@@ -93,7 +93,7 @@ def _content(store: SweepStore, out: Path) -> dict[str, Any]:
         "states": counts(statuses),
         "grokking": grokking_table(found, fields),
         "runs": run_table(statuses),
-        "varying": varying_table(statuses, told_apart),
+        "varying": varying_table(statuses, varying),
         "by_preset": preset_table(statuses),
         "common": common_table(statuses),
         "provenance": provenance_table(store, run_directories(store.path)),
@@ -106,8 +106,8 @@ def _written(drawn: DrawnFigure, directory: Path) -> ShownFigure:
     paths = write_drawn(drawn, directory)
     image_of_suffix = {path.suffix: path.read_bytes() for path in paths}
     width, height = drawn.figure.get_size_inches() * _PIXELS_PER_INCH
-    # As an image a drawing cannot run scripts, and its element names cannot clash with others'.
-    # A drawing of very many curves is smaller as pixels.
+    # As an image, a drawing cannot run scripts and its element names cannot clash with others'.
+    # With very many curves, pixels are smaller.
     kinds = {"svg+xml": image_of_suffix[".svg"], "png": image_of_suffix[".png"]}
     kind, image = min(kinds.items(), key=lambda item: len(item[1]))
     return ShownFigure(

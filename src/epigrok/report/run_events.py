@@ -1,4 +1,4 @@
-"""What every run did: its events and where it stands, grouped by setting."""
+"""The events of every run, grouped by setting."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,45 +22,45 @@ class RunEvents:
 
 @dataclass(frozen=True)
 class Median:
-    """Of a quantity over the runs that have it."""
+    """Median of a quantity over the runs that have it."""
 
     value: float | None
-    """None where no run has it."""
+    """None if no run has it."""
     num_runs: int
 
     @staticmethod
     def of(values: Iterable[float | None]) -> "Median":
-        """Of those that are not None."""
+        """The median of the values that are not None."""
         present = [value for value in values if value is not None]
         return Median(median(present) if present else None, len(present))
 
 
 def run_events(store: SweepStore, statuses: Sequence[RunStatus]) -> list[RunEvents]:
-    """One per run that has been evaluated, split and sampled posterior."""
+    """Events of every evaluated run, one per split and sampled posterior."""
     times_of_id = times_by_run(store)
     return [
         RunEvents(status, times)
         for status in statuses
-        if status.config  # one that cannot be read belongs to no setting
+        if status.config  # an unreadable run belongs to no setting
         for times in times_of_id.get(status.run_id, [])
     ]
 
 
 def setting_fields(statuses: Sequence[RunStatus]) -> list[str]:
-    """Fields that tell settings apart, `preset` first; runs that agree in them are seeds of one."""
+    """Fields that distinguish settings, `preset` first."""
     configs = [status.config for status in statuses if status.config]
     return list(dict.fromkeys(["preset", *distinguishing_fields(configs)]))
 
 
 def ordered(statuses: Iterable[RunStatus], fields: Sequence[str]) -> list[RunStatus]:
-    """Runs by the values of their fields, numbers as numbers."""
+    """Runs sorted by the values of their fields, numbers by size."""
     return sorted(
         statuses, key=lambda status: [by_size(status.config.get(name)) for name in fields]
     )
 
 
 def field_text(run: RunStatus, name: str) -> str:
-    """A run's value of a field, under the head `field_label` of figures."""
+    """A run's value of a field, in words."""
     return value_label(name, run.config[name]) if name in run.config else NONE
 
 

@@ -1,4 +1,4 @@
-"""The tables of the page: when every setting grokked, and where every run stands."""
+"""The tables of the page: when every setting grokked, and how far every run has got."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -25,16 +25,16 @@ _LEADS = ("delay", "lead_of_peak", "lead_of_collapse")
 
 @dataclass(frozen=True)
 class Column:
-    """A head, and what stands under it."""
+    """A column of a table on the page."""
 
     title: str
     kind: Literal["word", "number", "prose"] = "word"
-    """Numbers stand to the right, and only prose is broken into lines."""
+    """Numbers are aligned right, and only prose wraps."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as text, ready to be shown."""
+    """A table with its cells as text."""
 
     columns: list[Column]
     rows: list[list[str]]
@@ -56,7 +56,7 @@ def grokking_table(found: Sequence[RunEvents], fields: Sequence[str]) -> Table:
 
 
 def _median_text(step: Median, total: int) -> str:
-    """With the number of runs it stands for, where these are not all."""
+    """A median, with the number of runs behind it if it is not all of them."""
     text = step_text(step.value)
     if 0 < step.num_runs < total:
         text += f" ({share_text(step.num_runs, total)})"
@@ -64,8 +64,8 @@ def _median_text(step: Median, total: int) -> str:
 
 
 def run_table(statuses: Sequence[RunStatus]) -> Table:
-    """Where every run stands."""
-    fields = [name for name in _told_apart(statuses) if name != "preset"]
+    """How far every run has got."""
+    fields = [name for name in _varying(statuses) if name != "preset"]
     splits = list(dict.fromkeys(name for status in statuses for name in status.accuracy))
     heads = [Column("run"), Column("preset")]
     heads += [Column(field_label(name)) for name in fields]
@@ -91,7 +91,7 @@ def run_table(statuses: Sequence[RunStatus]) -> Table:
 
 def run_columns(statuses: Sequence[RunStatus]) -> dict[str, list[Any]]:
     """The run table with its numbers in full, for a CSV file."""
-    fields = _told_apart(statuses)
+    fields = _varying(statuses)
     splits = list(dict.fromkeys(name for status in statuses for name in status.accuracy))
     return columns(
         [
@@ -128,5 +128,5 @@ def grokking_columns(found: Sequence[RunEvents], fields: Sequence[str]) -> dict[
     )
 
 
-def _told_apart(statuses: Sequence[RunStatus]) -> list[str]:
+def _varying(statuses: Sequence[RunStatus]) -> list[str]:
     return varying_fields([status.config for status in statuses])

@@ -1,5 +1,5 @@
 """Grids of runs: their description, the shipped ones, what they cost, and engines to run them.
 
-Here belongs what makes many runs happen. What a single run does lives in `runs`, and reading the
+Everything that starts many runs belongs here. What a single run does lives in `runs`, reading the
 results in `tables`.
 """

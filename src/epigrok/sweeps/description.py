@@ -1,9 +1,9 @@
-"""A sweep: a small description that stands for a list of runs.
+"""A sweep: a small description of a list of runs.
 
-Every preset of `methods` is run in each of the `variants`, with every combination of the values in
-`axes` and every seed. A run's directory is named by the hash of its whole configuration, so a
-description can grow: what is done already is found again under its name. Names that people choose
-are labels, never paths.
+The runs are every preset of `methods` in each of the `variants`, with every combination of the
+values in `axes` and every seed. The hash of its whole configuration names a run's directory, so a
+description can grow and still find the runs that are done. Names that users choose are labels,
+never paths.
 """
 
 import dataclasses
@@ -27,48 +27,48 @@ from epigrok.records.directory import CONFIG, SWEEP, RunDirectory
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """Fields to set in the runs whose fields have certain values."""
+    """Fields to set in some runs, chosen by the values of their fields."""
 
     where: Mapping[str, Any]
-    """Field -> the value it must have, or a list of such values; `preset` and `variant` count."""
+    """Field -> its value in these runs, or a list of values; `preset` and `variant` count too."""
     set: Mapping[str, Any]
 
     def holds(self, flat_config: Mapping[str, Any]) -> bool:
-        """Whether a run is meant."""
+        """Whether the condition applies to a run."""
         return all(flat_config.get(name) in self.wanted(name) for name in self.where)
 
     def wanted(self, name: str) -> list[Any]:
-        """The values that a field may have; none where it is not asked for."""
+        """The values of a field that the condition names; empty if it does not name the field."""
         values = self.where.get(name, [])
         return values if isinstance(values, list) else [values]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """What varies and what stays; `runs_of` turns it into configurations."""
+    """What varies and what stays the same; `runs_of` turns it into configurations."""
 
     name: str
     """A label."""
     methods: tuple[str, ...]
-    """Presets, each run over the whole grid."""
+    """Presets; each runs over the whole grid."""
     variants: tuple[str, ...] = ("plain",)
-    """Names of changes that take several fields, or other fields in other presets; conditions say
-    which."""
+    """Names of changes that need several fields, or different fields in different presets;
+    conditions say which."""
     axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Dotted field -> its values."""
     seeds: tuple[int, ...] = (0,)
-    """Each sets both seeds of a run: its tasks and its learning."""
+    """Each value is both the `task_seed` and the `run_seed` of a run."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """Dotted field -> its value in every run."""
     conditions: tuple[Condition, ...] = ()
-    """Further settings of some of the runs; later ones win."""
+    """Changes to some of the runs; later ones win."""
 
     def __post_init__(self) -> None:
         require(bool(self.methods), "a sweep needs at least one preset in 'methods'")
         lists = {"methods": self.methods, "variants": self.variants, "seeds": self.seeds}
         for name, values in {**lists, **self.axes}.items():
             require(len(values) > 0, f"{name!r} has no values")
-            # Lists may be values too, and cannot be compared as a set.
+            # A value may be a list, which no set can hold.
             is_twice = any(value in values[:k] for k, value in enumerate(values))
             require(not is_twice, f"{name!r} lists a value twice")
         for name in SEED_FIELDS:
@@ -90,7 +90,7 @@ def runs_of(sweep: Sweep) -> dict[str, RunConfig]:
     fields = {name for method in sweep.methods for name in flatten(to_json(preset(method)))}
     asked = {name for condition in sweep.conditions for name in condition.where}
     unknown = ", ".join(sorted(asked - fields - {"variant"}))
-    require(not unknown, f"sweep {sweep.name!r}: a condition asks for unknown fields: {unknown}")
+    require(not unknown, f"sweep {sweep.name!r}: a condition names unknown fields: {unknown}")
     runs: dict[str, RunConfig] = {}
     idle, unused = list(sweep.conditions), set(sweep.variants)
     for method, variant, values, seed in product(
@@ -104,17 +104,19 @@ def runs_of(sweep: Sweep) -> dict[str, RunConfig]:
                 changes |= condition.set
                 idle = [other for other in idle if other is not condition]
         config = _config_of(sweep, base, changes, point)
-        # A variant may leave some runs as they are; those then are the same runs.
+        # A variant may leave some runs unchanged; they count once.
         if run_id(config) not in runs:
             runs[run_id(config)] = config
             unused.discard(variant)
-    # Most likely a slip of the pen; what was meant would be run without what it says.
+    # Most likely a typing error: the runs that it means would go without its changes.
     if idle:
         asked_for = ", ".join(f"{name} = {value}" for name, value in idle[0].where.items())
-        raise UserError(f"sweep {sweep.name!r}: a condition holds for no run: {asked_for}")
+        raise UserError(f"sweep {sweep.name!r}: a condition applies to no run: {asked_for}")
     if unused:
         names = ", ".join(sorted(unused))
-        raise UserError(f"sweep {sweep.name!r}: no condition makes other runs of variant {names}")
+        raise UserError(
+            f"sweep {sweep.name!r}: variant {names} changes no run; add a condition for it"
+        )
     return runs
 
 
@@ -146,15 +148,15 @@ def read_sweep(path: Path) -> Sweep:
 
 
 def sweep_from_json(values: Any) -> Sweep:
-    """The sweep that `sweep_to_json` wrote, or a person; each mistake is one sentence."""
-    require(isinstance(values, dict), "a sweep is a JSON object with 'methods' and 'axes'")
+    """Read a sweep from plain JSON values; the error for a mistake is one line."""
+    require(isinstance(values, dict), "a sweep must be a JSON object with 'methods' and 'axes'")
     known = {item.name for item in dataclasses.fields(Sweep)}
     unknown = sorted(values.keys() - known)
     require(
         not unknown, f"unknown entries {', '.join(unknown)}; there are: {', '.join(sorted(known))}"
     )
     require("methods" in values, "'methods' is missing: the list of presets to run")
-    require(isinstance(values.get("name", ""), str), "'name' must be a text")
+    require(isinstance(values.get("name", ""), str), "'name' must be a string")
     for name in ("methods", "variants", "seeds", "conditions"):
         require(isinstance(values.get(name, []), list), f"{name!r} must be a list")
     for name in ("axes", "overrides"):
@@ -182,7 +184,7 @@ def _condition_from_json(values: Any) -> Condition:
         isinstance(values, dict)
         and values.keys() == {"where", "set"}
         and all(isinstance(part, dict) for part in values.values()),
-        "a condition is an object with the objects 'where' and 'set'",
+        "a condition must be an object with two objects, 'where' and 'set'",
     )
     return Condition(**values)
 
@@ -194,8 +196,8 @@ def sweep_to_json(sweep: Sweep) -> dict[str, Any]:
 
 
 def prepare(directory: Path, sweep: Sweep) -> dict[str, RunDirectory]:
-    """Make the directories of all runs and note the description; what is there stays."""
-    # Here and not above: reading a description needs no torch.
+    """Make the missing run directories and record the description; existing runs stay."""
+    # Imported here, because reading a description needs no torch.
     from epigrok.runs.describing import write_identity
 
     runs = runs_of(sweep)
@@ -208,7 +210,7 @@ def prepare(directory: Path, sweep: Sweep) -> dict[str, RunDirectory]:
         if (run.path / CONFIG).exists():
             continue
         run.path.mkdir(exist_ok=True)
-        # Made outside the run directory, which a worker of another driver may be cleaning.
+        # Written outside the run directory, which another driver's worker may be cleaning.
         with tempfile.TemporaryDirectory(dir=directory, prefix=f".{name}.") as made:
             write_identity(Path(made), config)
             for file in (RUN, CONFIG):
@@ -224,11 +226,11 @@ def recorded_sweeps(directory: Path) -> list[Sweep]:
     try:
         return [sweep_from_json(values) for values in json.loads(path.read_text())["sweeps"]]
     except (ValueError, TypeError, KeyError) as error:
-        raise UserError(f"{path} is not what `epigrok sweep` wrote there: {error}") from error
+        raise UserError(f"{path} is not what `epigrok sweep` writes there: {error}") from error
 
 
 def problem_with(run: RunDirectory) -> str | None:
-    """Why the directory cannot be worked on as the run it is named after, if so."""
+    """Why a directory does not hold the run it is named after; None if it does."""
     try:
         found = run_id(from_json(run.config_json()))
     except UserError as error:
@@ -239,7 +241,7 @@ def problem_with(run: RunDirectory) -> str | None:
 
 
 def _note_description(path: Path, sweep: Sweep, runs: set[str]) -> None:
-    """Add a description; one whose runs the new one all contains is replaced by it."""
+    """Record a description; it replaces those whose runs it contains."""
     with one_at_a_time(path.parent):
         others = [known for known in recorded_sweeps(path.parent) if known != sweep]
         kept = [known for known in others if not _is_contained(known, runs)]
@@ -250,4 +252,4 @@ def _is_contained(sweep: Sweep, runs: set[str]) -> bool:
     try:
         return set(runs_of(sweep)) <= runs
     except UserError:
-        return False  # written when there were other presets or fields
+        return False  # recorded when presets or fields were different

@@ -1,4 +1,4 @@
-"""What is left of a sweep and what it will cost, from speeds that were measured."""
+"""How much of a sweep is left and what it will cost, from measured speeds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,22 +18,22 @@ Shape = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Estimate:
-    """Work that is left, and how long it takes on one device (or one share of it)."""
+    """The work left, and how long it takes on one device (or one share of it)."""
 
     num_steps: int
     hours: float
     num_unknown_runs: int
-    """Runs of a shape whose speed nobody has measured; not in `hours`."""
+    """Runs without a measured speed, which `hours` leaves out."""
 
 
 def estimate(
     runs: Mapping[str, RunConfig], directory: Path | None, steps_per_second: float | None
 ) -> Estimate:
-    """Add up what the unfinished ones of `runs` still need.
+    """Add up what the unfinished runs still need.
 
     Args:
         runs: Run id -> configuration.
-        directory: Of the sweep; its timings tell the speed of other runs of the same shape.
+        directory: The sweep's directory; its timings give the speed of runs of the same shape.
         steps_per_second: Speed of every run, if known from elsewhere.
     """
     measured = {} if directory is None else measured_speeds(directory)

@@ -10,20 +10,20 @@ _GRID = {
     "task.num_base_tasks": (8, 16, 32, 64, 128),
     "task.train_fraction": (0.3, 0.4, 0.5, 0.6, 0.7, 0.8),
 }
-_CONTEXT_SWEEPS = {"evaluation.final_series": ["context-length", "context-noise"]}
+_BOTH_SERIES = {"evaluation.final_series": ["context-length", "context-noise"]}
 
 
 def paper() -> Sweep:
     """The paper's grid: 5 task counts x 6 fractions x 4 seeds x {MAP + Laplace, IVON}.
 
-    Each run ends with its sweeps over context length and context noise.
+    Each run ends with a series of context lengths and a series of context noises.
     """
     return Sweep(
         name="paper",
         methods=("icl-paper", "icl-paper-ivon"),
         axes=_GRID,
         seeds=(0, 1, 2, 3),
-        overrides={"num_steps": 100_000, **_CONTEXT_SWEEPS},
+        overrides={"num_steps": 100_000, **_BOTH_SERIES},
         conditions=(Condition(where={"task.num_base_tasks": 128}, set={"num_steps": 200_000}),),
     )
 
@@ -31,19 +31,19 @@ def paper() -> Sweep:
 def paper_medium() -> Sweep:
     """The paper's grid on the 3.1 M-parameter model, which one GPU can finish.
 
-    Each run ends with its sweeps over context length and context noise.
+    Each run ends with a series of context lengths and a series of context noises.
     """
     return Sweep(
         name="paper-medium",
         methods=("icl-medium", "icl-medium-ivon"),
         axes=_GRID,
         seeds=(0, 1, 2, 3),
-        overrides=_CONTEXT_SWEEPS,
+        overrides=_BOTH_SERIES,
     )
 
 
 def smoke() -> Sweep:
-    """Eight runs of a few seconds on a CPU: every family of method, two seeds."""
+    """Eight runs of a few seconds on a CPU: two tasks, with IVON and without, two seeds."""
     return Sweep(
         name="smoke",
         methods=("icl-tiny", "icl-tiny-ivon", "classic", "classic-ivon"),
@@ -68,16 +68,16 @@ def smoke() -> Sweep:
                 where={"preset": ["classic-ivon", "icl-tiny-ivon"]},
                 set={"evaluation.posteriors": ["point", "ivon", "weight-noise:0.1"]},
             ),
-            Condition(where={"preset": ["icl-tiny", "icl-tiny-ivon"]}, set=_CONTEXT_SWEEPS),
+            Condition(where={"preset": ["icl-tiny", "icl-tiny-ivon"]}, set=_BOTH_SERIES),
         ),
     )
 
 
 def controls() -> Sweep:
-    """What generalises and what cannot, seen by noise, Laplace and IVON: what do they tell?
+    """Runs that generalise and runs that cannot: do noise, Laplace and IVON see the difference?
 
-    `laplace` takes the weight decay as its prior precision, so it does not exist without decay;
-    the fixed precisions are there in every run.
+    `laplace` takes the weight decay as its prior precision, so it does not exist without decay.
+    Every run has the fixed precisions.
     """
     plain, little_data, random_labels, no_decay = (
         "plain",
@@ -93,7 +93,7 @@ def controls() -> Sweep:
     of_ivon = ["point", "ivon", "ivon-isotropic", *anywhere]
     return Sweep(
         name="controls",
-        # The longest first: started last, they would end alone.
+        # Longest first: started last, they would run on alone at the end.
         methods=("icl-tiny-ivon", "icl-tiny", "classic-ivon", "classic"),
         variants=(plain, little_data, random_labels, no_decay),
         seeds=(1, 2, 3),

@@ -1,7 +1,7 @@
-"""Many runs read as one: the store, its queries, groups of runs, export. No torch.
+"""Tables of many runs, read as one: the store, its queries, groups of runs, export. No torch.
 
-Here belongs every question to the tables of runs. Files of a single run are the business of
-`records`; drawing and wording the answers that of `figures` and `report`.
+Every query over the tables of runs belongs here. `records` reads the files of a single run;
+`figures` and `report` draw and describe the results.
 """
 
 from typing import TYPE_CHECKING

@@ -27,7 +27,7 @@ class Events:
     num_generalised: int
     """Runs whose accuracy passed the threshold for good."""
     num_led: int
-    """Of those, runs whose uncertainty peaked before."""
+    """Of those, runs whose uncertainty peaked before they generalised."""
     peak_step: float
     peak_epistemic: float
     generalised_step: float | None
@@ -37,7 +37,7 @@ class Events:
     final_share: float
 
     def sentence(self) -> str:
-        """What happened, in numbers."""
+        """A sentence on what happened, with numbers."""
         text = (
             f"EU of {self.posterior} on {self.split} peaks at step {self.peak_step:,.0f} "
             f"({self.peak_epistemic:.2g} nats) and "
@@ -59,7 +59,7 @@ class Events:
 
 
 def times_by_run(store: SweepStore) -> dict[str, list[GrokkingTimes]]:
-    """Run -> its times, one per split and sampled posterior."""
+    """Run id -> its times, one per split and sampled posterior."""
     return {run_id: grokking_times(rows) for run_id, rows in rows_by_run(store)}
 
 
@@ -75,7 +75,7 @@ def setting_events(setting: Setting) -> dict[tuple[str, str], Events]:
 def rows_by_run(
     store: SweepStore, further: Sequence[str] = ()
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Name and rows of every run, in order of steps; `further` columns come beside the usual."""
+    """Id and rows of every run, in order of steps; `further` adds columns to the usual ones."""
     names = (*_COLUMNS, *further)
     present = " and ".join(f"{name} is not null" for name in _COLUMNS)
     query = f"select run_id, {', '.join(names)} from metrics where {present}"
@@ -85,7 +85,7 @@ def rows_by_run(
 
 
 def _share(times: GrokkingTimes, rows: list[dict[str, Any]]) -> float | None:
-    """Uncertainty over its peak at the evaluation that sees the run generalised."""
+    """Uncertainty over its peak, at the evaluation at which the run generalised."""
     for row in rows:
         identity = (row["split"], row["posterior"], row["step"])
         if identity == (times.split, times.posterior, times.generalised_step):

@@ -1,4 +1,4 @@
-"""Fields of configurations: which of them tell runs apart, and what people call them."""
+"""Fields of configurations: which ones distinguish runs, and how people read them."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,9 @@ _FIELD_LABELS = {
 
 
 def varying_fields(configs: Sequence[Config]) -> list[str]:
-    """Every field that varies, the preset first; what a preset implies is left out.
+    """Every field that varies within a preset, and `preset` first if there are several.
 
-    Both seeds count as one where they agree.
+    Where both seeds always agree, only `run_seed` is listed.
     """
     names = dict.fromkeys(n for config in configs for n in config if n not in _OWN_COLUMNS)
     if all(config.get("task_seed") == config.get("run_seed") for config in configs):
@@ -35,7 +35,7 @@ def varying_fields(configs: Sequence[Config]) -> list[str]:
 
 
 def distinguishing_fields(configs: Sequence[Config], with_seeds: bool = False) -> list[str]:
-    """The fewest of the varying fields that tell these runs apart; none that others imply."""
+    """Varying fields that distinguish the runs; a field that earlier ones imply is left out."""
     chosen: list[str] = []
     for name in varying_fields(configs):
         is_left_out = name in SEED_FIELDS and not with_seeds
@@ -45,7 +45,7 @@ def distinguishing_fields(configs: Sequence[Config], with_seeds: bool = False) -
 
 
 def _num_values(configs: Sequence[Config], names: Sequence[str]) -> int:
-    """How many groups of runs some fields make."""
+    """How many groups the runs form by the values of these fields."""
     return len({tuple(repr(config.get(name)) for name in names) for config in configs})
 
 
@@ -55,13 +55,13 @@ def field_label(name: str) -> str:
 
 
 def value_label(name: str, value: Any) -> str:
-    """The value of a field under its label: training tasks are counted, not their bases."""
+    """The value of a field in words; base tasks are counted as training tasks."""
     if name == "task.num_base_tasks" and isinstance(value, int):
         value *= TASKS_PER_BASE_TASK
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def by_size(value: Any) -> tuple[bool, float, str]:
-    """A key to sort values of a field with: numbers by size, then everything else by name."""
+    """Sort key for the values of a field: numbers by size, then everything else by name."""
     is_number = isinstance(value, int | float)
     return not is_number, value if is_number else 0.0, str(value)

@@ -1,7 +1,7 @@
-"""Runs in groups: which are repetitions of one setting.
+"""Settings: runs of one preset that differ in nothing but their seeds.
 
-A *setting* is a preset and the values of the fields that differ among its runs; runs that agree in
-them, and differ in their seeds only, are repetitions. Status, figures and report all ask here.
+A setting is a preset and the values of the fields that differ among the preset's runs. Figures,
+events and `epigrok separation` all group runs with this module.
 """
 
 from collections import defaultdict
@@ -22,17 +22,17 @@ from epigrok.wording import runs_text
 
 @dataclass(frozen=True)
 class Setting:
-    """Runs that are repetitions of each other."""
+    """Runs of one preset that differ in nothing but their seeds."""
 
     preset: str
     fields: Mapping[str, Any]
-    """What tells it from other settings of its preset."""
+    """Fields that distinguish it from other settings of its preset."""
     splits: tuple[str, ...]
     """From training to hardest."""
     posteriors: tuple[str, ...]
-    """Those with epistemic uncertainty: the inferred one first, then the control for it."""
+    """Posteriors with epistemic uncertainty: the inferred one, then the control for it."""
     num_examples: int
-    """Longest context, the query included; 1 where there is none."""
+    """Context length in training, the query included; 1 if there is no context."""
     num_runs: int
     num_unfinished: int
     accuracy: float
@@ -52,13 +52,13 @@ class Setting:
 
     @property
     def runs(self) -> str:
-        """How many runs there are, and how many of them go on or have stopped."""
+        """The number of runs, and of unfinished ones."""
         number = runs_text(self.num_runs)
         return f"{number}, {self.num_unfinished} unfinished" if self.num_unfinished else number
 
     @property
     def hardest_split(self) -> str:
-        """Unseen tasks where there are any, else unseen inputs."""
+        """Unseen tasks if there are any, else unseen inputs."""
         return self.splits[-1]
 
     def keys(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class Setting:
 
 
 def configs_by_preset(store: SweepStore) -> dict[str, list[dict[str, Any]]]:
-    """Name, state and configuration, under dotted names, of the readable runs of each preset."""
+    """Preset -> id, state and configuration, under dotted names, of its readable runs."""
     relation = store.sql("select * from runs where state <> 'unreadable' order by run_id")
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in relation.fetchall():
@@ -80,7 +80,7 @@ def shown_posteriors(tracked: Iterable[TrackedPosterior]) -> tuple[str, ...]:
     """The first inferred posterior that a run tracks, and the strongest control for it."""
     tracked = list(tracked)
     inferred = [posterior.name for posterior in tracked if posterior.role == "inferred"]
-    # What the optimiser inferred while training comes before what is fitted afterwards.
+    # The posterior that the optimiser carries comes before those fitted afterwards.
     inferred.sort(key=lambda name: parse_posterior(name).kind != "ivon")
     controls = [posterior.name for posterior in tracked if posterior.role == "control"]
     controls.sort(key=lambda name: -(parse_posterior(name).number or 0.0))
@@ -117,7 +117,7 @@ def settings(store: SweepStore) -> list[Setting]:
 
 
 def require_evaluated(store: SweepStore) -> list[Setting]:
-    """Every setting, of which there must be one."""
+    """Every evaluated setting; there must be at least one."""
     found = settings(store)
     if not found:
         raise UserError(f"no run in {store.path} has been evaluated yet")
@@ -130,7 +130,7 @@ def num_settings(store: SweepStore) -> int:
 
 
 def _accuracy_by_run(store: SweepStore) -> dict[str, dict[str, float]]:
-    """Run -> split -> accuracy of the point, or else of the best posterior, at the end."""
+    """Run id -> split -> accuracy of `point`, or else of the best posterior, at the end."""
     scores: dict[str, dict[str, float]] = defaultdict(dict)
     query = f"select run_id, split, posterior, {ACCURACY} from latest where {ACCURACY} is not null"
     rows = [row for row in store.sql(query).fetchall() if row[2] not in ORACLES]
@@ -142,7 +142,7 @@ def _accuracy_by_run(store: SweepStore) -> dict[str, dict[str, float]]:
 
 
 def _groups(store: SweepStore) -> dict[tuple[str, tuple[tuple[str, Any], ...]], list[Any]]:
-    """Runs by preset and by the fields that tell settings of the preset apart."""
+    """Runs by preset and by the fields that distinguish its settings."""
     groups: dict[Any, list[Any]] = defaultdict(list)
     for preset, configs in configs_by_preset(store).items():
         names = distinguishing_fields(configs, with_seeds=store.seeds_apart)

@@ -10,7 +10,7 @@ from epigrok.tables.sql_text import quoted_text
 
 
 def merge_positions(run_path: Path) -> None:
-    """Write one Parquet table of all evaluations; on a machine without DuckDB, leave the files."""
+    """Write one Parquet table of all evaluations; without DuckDB, leave the files as they are."""
     if not position_shards(run_path) or find_spec("duckdb") is None:
         return
     import duckdb

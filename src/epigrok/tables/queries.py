@@ -18,11 +18,11 @@ SQL_TYPES: dict[ColumnType, str] = {
     "flag": "BOOLEAN",
 }
 LATEST = {"latest": ("final", "metrics"), "latest_positions": ("final_positions", "positions")}
-"""View -> the final evaluation, and the curve whose end stands in for it while a run goes on."""
+"""View -> the final evaluation, and the curve whose end replaces it in unfinished runs."""
 
 
 def json_lines_query(paths: Iterable[object], types: Mapping[str, str]) -> str:
-    """Read columns of certain types from JSON lines; a line that is no JSON has none of them."""
+    """Read typed columns from JSON lines; a line that is not JSON has no values."""
     columns = ", ".join(f"{quoted_text(name)}: {quoted_text(t)}" for name, t in types.items())
     return f"""from read_json({quoted_paths(paths)}, format = 'newline_delimited',
         columns = {{{columns}}}, ignore_errors = true, filename = true,
@@ -41,7 +41,7 @@ def newest_step_of_posterior(source: str) -> str:
 
 
 def axes_of(table: str) -> list[str]:
-    """What identifies a row of a run besides step, split and posterior."""
+    """Columns that identify a row of a run besides step, split and posterior."""
     if table in LATEST:
         return [CONTEXT_LENGTH.name] if table == "latest_positions" else []
     common = (STEP, SPLIT, POSTERIOR)
@@ -68,7 +68,7 @@ def band_query(
 
 
 def whole_number(name: str, value: Any) -> int:
-    """`value` as a plain integer, NumPy's included; anything else is refused."""
+    """`value` as a plain integer, also from NumPy's integers; refuse anything else."""
     try:
         return index(value)
     except TypeError:
@@ -76,7 +76,7 @@ def whole_number(name: str, value: Any) -> int:
 
 
 def require_columns(names: Iterable[str], known: Sequence[str]) -> None:
-    """Refuse a name that is no column, and say which there are."""
+    """Refuse a name that is not a column, and list the columns."""
     for name in names:
         if name not in known:
             raise UserError(f"no column {name!r}; there are: {', '.join(sorted(set(known)))}")

@@ -1,4 +1,4 @@
-"""Which tables a query names, as DuckDB's own parser reads it."""
+"""The tables that a query names, according to DuckDB's own parser."""
 
 import json
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def tables_named_in(query: str, connection: Any) -> set[str] | None:
-    """Names of tables, in lower case; None where only running the query would tell."""
+    """Names of tables, in lower case; None if the parser cannot tell."""
     ((text,),) = connection.execute("select json_serialize_sql(?)", [query]).fetchall()
     parsed = json.loads(text)
     return None if parsed["error"] else set(_table_names(parsed))

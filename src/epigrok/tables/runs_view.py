@@ -11,7 +11,7 @@ from epigrok.records.status import read_status
 from epigrok.tables.queries import json_lines_query
 
 _WIDER = ("BOOLEAN", "BIGINT", "DOUBLE", "VARCHAR")
-"""A column of several types gets the last of them."""
+"""From narrow to wide; a column of several types gets the widest."""
 _TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "VARCHAR"}
 
 
@@ -21,7 +21,7 @@ def make_runs_view(connection: Any, runs: Sequence[RunDirectory]) -> None:
     rows = []
     for run in runs:
         status = read_status(run, now)
-        # Last, so that no field of a configuration can take their place.
+        # Set last, so that no field of a configuration replaces them.
         rows.append({**status.config, "run_id": run.path.name, "state": status.state})
     names = dict.fromkeys(["run_id", "state", *(name for row in rows for name in row)])
     types = {name: type_of_values(row.get(name) for row in rows) for name in names}

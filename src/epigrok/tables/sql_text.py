@@ -1,21 +1,21 @@
-"""Names, values and paths inside SQL, quoted so that they mean nothing but themselves."""
+"""Quoting of names, values and paths in SQL."""
 
 import glob
 from collections.abc import Iterable
 
 
 def quoted_name(identifier: str) -> str:
-    """A column, whatever characters it has."""
+    """A column name, with any characters."""
     return '"' + identifier.replace('"', '""') + '"'
 
 
 def quoted_text(value: object) -> str:
-    """A string."""
+    """A string literal."""
     return "'" + str(value).replace("'", "''") + "'"
 
 
 def quoted_path(path: object) -> str:
-    """A file to read, whose stars, question marks and brackets are no pattern."""
+    """A file to read; its stars, question marks and brackets are not a pattern."""
     return quoted_text(glob.escape(str(path)))
 
 

@@ -1,4 +1,4 @@
-"""The curves of runs as TensorBoard event files, for those who like to look at them there."""
+"""The curves of runs as TensorBoard event files."""
 
 import time
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def write_event_files(store: SweepStore, log_directory: Path) -> int:
     make_writable_directory(log_directory)
     for run_id in store.runs:
         target = log_directory / run_id
-        # Events of an earlier conversion would be drawn a second time.
+        # TensorBoard would draw the events of an earlier conversion as well.
         for old in target.glob("events.out.tfevents.*"):
             old.unlink()
         writer = EventFileWriter(str(target))

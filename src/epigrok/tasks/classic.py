@@ -1,6 +1,6 @@
 """The classic family: one table c = a ∘ b mod p, some of its cells for training.
 
-Letters: B rows, N cells; a row has one example (a, b, c).
+Letters: B sequences, N cells; a sequence is one example (a, b, c).
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from epigrok.tasks.sequences import Batch, rows_of_examples
 
 
 def sample_classic_world(config: ClassicTask, task_seed: int) -> World:
-    """Training and held-out cells as rows (a, b, c)."""
+    """Training and held-out cells, each as (a, b, c)."""
     p = config.modulus
     divisors = torch.arange(1 if config.operation == "divide" else 0, p)
     a, b = torch.meshgrid(torch.arange(p), divisors, indexing="ij")
@@ -35,7 +35,7 @@ def sample_classic_world(config: ClassicTask, task_seed: int) -> World:
 @register_task(ClassicTask)
 @dataclass(frozen=True)
 class ClassicFamily:
-    """Batches and evaluation rows over one table."""
+    """Batches and evaluation sequences from one table."""
 
     config: ClassicTask
     world: World
@@ -50,15 +50,15 @@ class ClassicFamily:
         cells_N3 = self.world["id_train"]
         key = stream_key(self.run_seed, "batches")
         chosen_1B = choose_distinct(key, len(cells_N3), (1, self.batch_size), step, cells_N3.device)
-        return _rows(cells_N3[chosen_1B[0]])
+        return _batch(cells_N3[chosen_1B[0]])
 
     def evaluation_batch(self, split: Split, num_sequences: int, num_examples: int) -> Batch:
-        """All cells of the split: a table is small enough to be scored whole."""
+        """All cells of the split; a table is small enough for that."""
         del num_sequences, num_examples
-        return _rows(self.world[split.name])
+        return _batch(self.world[split.name])
 
 
-def _rows(cells_B3: Int[Tensor, "B 3"]) -> Batch:
+def _batch(cells_B3: Int[Tensor, "B 3"]) -> Batch:
     return rows_of_examples(cells_B3[:, :1], cells_B3[:, 1:2], cells_B3[:, 2:])
 
 

@@ -1,6 +1,6 @@
-"""What training and evaluation ask of a task, and which family answers for which settings.
+"""What training and evaluation need from a task, and the registry of families.
 
-A task is its settings, a frozen dataclass, and a family, which turns them into sequences:
+A task is a frozen dataclass of settings, and a family that turns them into sequences:
 
     @dataclass(frozen=True, kw_only=True)
     class MyTask(TaskConfig): …
@@ -8,7 +8,7 @@ A task is its settings, a frozen dataclass, and a family, which turns them into 
     @register_task(MyTask)
     class MyFamily: …
 
-Letters: A tasks, N inputs, B sequences, T examples of a sequence.
+Letters: A tasks, N inputs, B sequences, T examples in a sequence.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from epigrok.registry import Registry
 from epigrok.tasks.sequences import Batch
 
 World = dict[str, Tensor]
-"""The tasks, inputs and hold-outs that exist: saved with a run, never derived twice."""
+"""The tasks, inputs and hold-outs of a run; saved with it and never derived again."""
 
 
 @runtime_checkable
@@ -38,34 +38,34 @@ class TaskFamily(Protocol):
 
     @property
     def world(self) -> World:
-        """What exists."""
+        """The tasks, inputs and hold-outs."""
         ...
 
     @staticmethod
     def sample_world(config: Any, task_seed: int) -> World:
-        """Draw what exists: a function of the settings and the task seed alone."""
+        """Draw the world; it depends on the settings and the task seed alone."""
         ...
 
     def training_batch(self, step: int | Tensor) -> Batch:
-        """Batch `step`: a function of the run seed and `step` alone."""
+        """Batch `step`; it depends on the run seed and `step` alone."""
         ...
 
     def evaluation_batch(self, split: Split, num_sequences: int, num_examples: int) -> Batch:
-        """The fixed sequences of `split`, each of `num_examples` examples, the last being asked."""
+        """The fixed sequences of `split`, with `num_examples` examples; the last is the query."""
         ...
 
 
 @dataclass(frozen=True)
 class Hypotheses:
-    """Every task there could be, as a table of answers: what an ideal observer considers."""
+    """All possible tasks as a table of answers: the hypotheses of the exact predictors."""
 
     answers_AN: Int[Tensor, "A N"]
     is_trained_A: Bool[Tensor, " A"]
-    """Which of them training showed."""
+    """Whether training showed each task."""
 
     @classmethod
     def of(cls, answers_AN: Int[Tensor, "A N"], trained: Int[Tensor, " _"]) -> "Hypotheses":
-        """The hypotheses of a table, of which those in the places `trained` were trained on."""
+        """Hypotheses from a table of answers; `trained` are the indices of the training tasks."""
         is_trained_A = torch.zeros(len(answers_AN), dtype=torch.bool, device=answers_AN.device)
         is_trained_A[trained] = True
         return cls(answers_AN, is_trained_A)
@@ -73,14 +73,14 @@ class Hypotheses:
 
 @runtime_checkable
 class InContextFamily(TaskFamily, Protocol):
-    """A family whose hidden task can be inferred exactly: it has exact Bayesian predictors."""
+    """A family whose hidden task can be inferred exactly, so that it has exact predictors."""
 
     def hypotheses(self) -> Hypotheses:
-        """Every task there could be."""
+        """All possible tasks."""
         ...
 
     def observed(self, batch: Batch) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
-        """Column of each example's input in the table of answers, and the answer shown for it."""
+        """Per example, the column of its input in the table of answers and the shown answer."""
         ...
 
 
@@ -89,7 +89,7 @@ _Family = TypeVar("_Family", bound=type[Any])
 
 
 def register_task(settings: type[TaskConfig]) -> Callable[[_Family], _Family]:
-    """Let the decorated family answer for tasks with these settings."""
+    """Register the decorated class as the family of tasks with these settings."""
 
     def register(family: _Family) -> _Family:
         _FAMILIES.add(settings.__name__, family)
@@ -99,7 +99,7 @@ def register_task(settings: type[TaskConfig]) -> Callable[[_Family], _Family]:
 
 
 def family_class(task: TaskConfig) -> type[Any]:
-    """The class that answers for a task."""
+    """The class of a task's family."""
     return _FAMILIES.find(type(task).__name__)
 
 

@@ -1,6 +1,6 @@
 """In-context tasks z = a·x mod p with held-out (task, input) cells: groks on a CPU.
 
-Letters: B rows, T examples of a row, A tasks, N inputs of a task.
+Letters: B sequences, T examples in a sequence, A tasks, N inputs of a task.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from epigrok.tasks.sequences import Batch, rows_of_examples
 def sample_one_parameter_world(config: OneParameterTask, task_seed: int) -> World:
     """Tasks seen and unseen, each task's training and held-out inputs, and the answer table."""
     p, num_inputs = config.modulus, config.num_inputs
-    # The identity a = 1 is always a training task: it alone answers with the input itself, and a
+    # The identity a = 1 is always a training task. It alone answers with the input itself; a
     # network that never saw it learns that answers differ from inputs, whatever the context shows.
     others = 2 + random_bits(stream_key(task_seed, "tasks"), (num_inputs - 1,)).argsort()
     tasks = torch.cat([torch.ones(1, dtype=torch.int64), others])
@@ -42,7 +42,7 @@ def sample_one_parameter_world(config: OneParameterTask, task_seed: int) -> Worl
 @register_task(OneParameterTask)
 @dataclass(frozen=True)
 class OneParameterFamily:
-    """Batches and evaluation rows over one sampled world."""
+    """Batches and evaluation sequences from one world."""
 
     config: OneParameterTask
     world: World
@@ -53,7 +53,7 @@ class OneParameterFamily:
     sample_world = staticmethod(sample_one_parameter_world)
 
     def training_batch(self, step: int | Tensor) -> Batch:
-        """A random task per row, with inputs of its own from that task's training cells."""
+        """A random task per sequence, with inputs from that task's training cells."""
         key = stream_key(self.run_seed, "batch-tasks")
         inputs_AN = self.world["train_inputs"]
         device = inputs_AN.device
@@ -62,13 +62,13 @@ class OneParameterFamily:
         shape = (self.batch_size, self.config.num_examples)
         chosen_BT = choose_distinct(key, inputs_AN.shape[1], shape, step, device)
         inputs_BT = inputs_AN[index_B[:, None], chosen_BT]
-        return self._rows(self.world["train_tasks"][index_B], inputs_BT)
+        return self._batch(self.world["train_tasks"][index_B], inputs_BT)
 
     def evaluation_batch(self, split: Split, num_sequences: int, num_examples: int) -> Batch:
-        """Every task equally often.
+        """Sequences with every task equally often.
 
-        Held-out cells of training tasks are only asked, as the last answer; their context comes
-        from training cells.
+        A held-out cell of a training task appears only as the query; its context comes from
+        training cells.
         """
         tasks_A = self.world["train_tasks" if split.tasks_seen else "ood_tasks"]
         inputs_AN = self.world["train_inputs" if split.tasks_seen else "ood_inputs"]
@@ -84,20 +84,20 @@ class OneParameterFamily:
             key = stream_key(self.task_seed, "evaluation:query")
             query_B = integers(key, held_out_AN.shape[1], (len(index_B),), device=tasks_A.device)
             inputs_BT[:, -1] = held_out_AN[index_B, query_B]
-        # The last examples of the full row: whatever the length, a row asks the same query.
-        batch = self._rows(tasks_A[index_B], inputs_BT[:, shape[1] - num_examples :])
+        # The last examples of the full sequence, so that every length asks the same query.
+        batch = self._batch(tasks_A[index_B], inputs_BT[:, shape[1] - num_examples :])
         if asks_held_out:
             batch.is_scored_BT[:, :-1] = False
         return batch
 
     def hypotheses(self) -> Hypotheses:
-        """Multiplication by every non-zero residue, or the random tables in its place."""
+        """Multiplication by every non-zero residue, or the random tables that replace it."""
         return Hypotheses.of(self.world["answers"][1:], self.world["train_tasks"] - 1)
 
     def observed(self, batch: Batch) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
-        """The input of each example, and the answer shown for it."""
+        """The input of each example, and the shown answer."""
         examples_BT2 = batch.tokens_BL.unflatten(1, (-1, 2))
         return examples_BT2[..., 0], examples_BT2[..., 1]
 
-    def _rows(self, tasks_B: Int[Tensor, " B"], inputs_BT: Int[Tensor, "B T"]) -> Batch:
+    def _batch(self, tasks_B: Int[Tensor, " B"], inputs_BT: Int[Tensor, "B T"]) -> Batch:
         return rows_of_examples(inputs_BT, self.world["answers"][tasks_B[:, None], inputs_BT])

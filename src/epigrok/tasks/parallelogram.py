@@ -1,7 +1,7 @@
 """Training tasks by the parallelogram rule, on NumPy integers.
 
 Each base task (a, b) is completed to (a, b), (a, y), (x, b), (x, y) with x ∉ {a, b} and
-y ∉ {a, b, x}, none of them present before: the model meets every coefficient in two companies.
+y ∉ {a, b, x}, none of them used before. The model so meets every coefficient with two partners.
 """
 
 import numpy as np
@@ -18,10 +18,10 @@ def parallelogram_tasks(
 ) -> np.ndarray:
     """4·n distinct tasks, shape (4n, 2); a function of its arguments alone.
 
-    Base tasks are met in random order, each completed by a uniform choice among the corners still
-    free; one without a free completion is passed over. A pass that ends short is tried again in
-    another order, a bounded number of times. Orders do not depend on `num_base_tasks`, so the
-    largest count reached is one that would have worked.
+    A pass takes base tasks in random order. It completes each by a uniform choice among the free
+    corners, and skips those without one. If a pass finds too few, the next tries another order, up
+    to `NUM_RESTARTS` passes. The orders do not depend on `num_base_tasks`, so the largest count
+    reached would have worked.
     """
     largest = 0
     for attempt in range(NUM_RESTARTS):

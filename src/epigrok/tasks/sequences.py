@@ -1,9 +1,9 @@
-"""Rows of tokens with their answers, and the noise a context can carry.
+"""Sequences of tokens with their answers, and noise in their contexts.
 
-A row is `num_examples` examples of `example_length` tokens; the last token of an example is its
-answer. Which positions are answers follows from that layout, never from values.
+A sequence is `num_examples` examples of `example_length` tokens; the last token of an example is
+its answer. This layout alone decides which positions are answers, never the values.
 
-Letters: B rows, L tokens, T examples (and so answers) of a row.
+Letters: B sequences, L tokens, T examples (and so answers) in a sequence.
 """
 
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from epigrok.random_streams import integers, stream_key, uniform
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows to learn from or to be scored on."""
+    """Sequences to learn from or to score."""
 
     tokens_BL: Int[Tensor, "B L"]
     answers_BT: Int[Tensor, "B T"]
     is_scored_BT: Bool[Tensor, "B T"]
-    """Where this split asks a question; elsewhere the answer is context only."""
+    """Which answers are scored; the others are only context."""
 
 
 def rows_of_examples(*columns_BT: Int[Tensor, "B T"]) -> Batch:
@@ -35,8 +35,8 @@ def rows_of_examples(*columns_BT: Int[Tensor, "B T"]) -> Batch:
 def with_context_noise(batch: Batch, noise: float, vocabulary_size: int, task_seed: int) -> Batch:
     """Replace each context answer, with probability `noise`, by a uniform token.
 
-    Inputs and the last example stay clean, and so do the answers scored. All noise levels share
-    their random numbers: a token corrupted at 0.1 is corrupted in the same way at 0.2.
+    Inputs, the last example and the answers to score stay clean. All noise levels share their
+    random numbers: a token corrupted at 0.1 is corrupted in the same way at 0.2.
     """
     shape = (batch.answers_BT.shape[0], batch.answers_BT.shape[1])
     device = batch.tokens_BL.device

@@ -1,6 +1,6 @@
 """In-context tasks z = a·x + b·y mod p: the paper's family.
 
-Letters: B rows, T examples of a row, A tasks, Q input sequences shared by all tasks.
+Letters: B sequences, T examples in a sequence, A tasks, Q input sequences shared by all tasks.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from epigrok.tasks.parallelogram import parallelogram_tasks
 from epigrok.tasks.sequences import Batch, rows_of_examples
 
 MAX_ANSWERS = 1 << 31
-"""Entries of the largest table of hypotheses, 4 GiB of them."""
+"""Largest number of entries in a table of hypotheses: 4 GiB."""
 
 
 def sample_two_parameter_world(config: TwoParameterTask, task_seed: int) -> World:
@@ -47,7 +47,7 @@ def sample_two_parameter_world(config: TwoParameterTask, task_seed: int) -> Worl
 @register_task(TwoParameterTask)
 @dataclass(frozen=True)
 class TwoParameterFamily:
-    """Batches and evaluation rows over one sampled world."""
+    """Batches and evaluation sequences from one world."""
 
     config: TwoParameterTask
     world: World
@@ -58,10 +58,10 @@ class TwoParameterFamily:
     sample_world = staticmethod(sample_two_parameter_world)
 
     def training_batch(self, step: int | Tensor) -> Batch:
-        """Every task equally often, on the same few input sequences or each row on its own."""
+        """Every task equally often; tasks share their inputs, or each sequence draws its own."""
         tasks_A2, inputs_N2 = self.world["train_tasks"], self.world["train_inputs"]
-        rows_per_task = self.batch_size // len(tasks_A2)
-        num_sequences = rows_per_task if self.config.shares_inputs else self.batch_size
+        per_task = self.batch_size // len(tasks_A2)
+        num_sequences = per_task if self.config.shares_inputs else self.batch_size
         choose = integers if self.config.repeats_inputs else choose_distinct
         chosen_QT = choose(
             stream_key(self.run_seed, "batches"),
@@ -71,19 +71,19 @@ class TwoParameterFamily:
             inputs_N2.device,
         )
         inputs_BT2 = inputs_N2[chosen_QT].repeat_interleave(self.batch_size // num_sequences, dim=0)
-        return self._rows(tasks_A2.repeat(rows_per_task, 1), inputs_BT2)
+        return self._batch(tasks_A2.repeat(per_task, 1), inputs_BT2)
 
     def evaluation_batch(self, split: Split, num_sequences: int, num_examples: int) -> Batch:
-        """Every task equally often, each sequence with inputs of its own."""
+        """Every task equally often; each sequence draws its own inputs."""
         tasks_A2 = self.world["train_tasks" if split.tasks_seen else "ood_tasks"]
         inputs_N2 = self.world["train_inputs" if split.inputs_seen else "val_inputs"]
         per_task = -(-num_sequences // len(tasks_A2))
         shape = (per_task * len(tasks_A2), self.config.num_examples)
         key = stream_key(self.task_seed, f"evaluation:{split.name}")
         chosen_BT = choose_distinct(key, len(inputs_N2), shape, device=inputs_N2.device)
-        # The last examples of the full row: whatever the length, a row asks the same query.
+        # The last examples of the full sequence, so that every length asks the same query.
         inputs_BT2 = inputs_N2[chosen_BT[:, shape[1] - num_examples :]]
-        return self._rows(tasks_A2.repeat(per_task, 1), inputs_BT2)
+        return self._batch(tasks_A2.repeat(per_task, 1), inputs_BT2)
 
     def hypotheses(self) -> Hypotheses:
         """All pairs (a, b), each with its answer to all pairs (x, y)."""
@@ -97,7 +97,7 @@ class TwoParameterFamily:
         residues = torch.arange(p, device=trained_A2.device)
         grids = torch.meshgrid(residues, residues, indexing="ij")
         first, second = (grid.flatten() for grid in grids)
-        # Two bytes an entry, and the eight that arithmetic takes for p tasks at a time only.
+        # Two bytes per entry. Arithmetic takes eight, so it handles p tasks at a time.
         answers_AN = torch.cat(
             [((a * first + residues[:, None] * second) % p).short() for a in range(p)]
         )
@@ -106,12 +106,12 @@ class TwoParameterFamily:
         return Hypotheses(everything.answers_AN[exists_A], everything.is_trained_A[exists_A])
 
     def observed(self, batch: Batch) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"]]:
-        """The place of each input (x, y) among all pairs, and the answer shown for it."""
+        """The index of each input (x, y) among all pairs, and the shown answer."""
         examples_BT3 = batch.tokens_BL.unflatten(1, (-1, 3))
         inputs_BT = examples_BT3[..., 0] * self.config.modulus + examples_BT3[..., 1]
         return inputs_BT, examples_BT3[..., 2]
 
-    def _rows(self, tasks_B2: Int[Tensor, "B 2"], inputs_BT2: Int[Tensor, "B T 2"]) -> Batch:
+    def _batch(self, tasks_B2: Int[Tensor, "B 2"], inputs_BT2: Int[Tensor, "B T 2"]) -> Batch:
         answers_BT = (inputs_BT2 * tasks_B2[:, None]).sum(dim=-1) % self.config.modulus
         return rows_of_examples(inputs_BT2[..., 0], inputs_BT2[..., 1], answers_BT)
 

@@ -1,16 +1,16 @@
 r"""Exact Bayesian in-context prediction over a finite set of task hypotheses.
 
-An answer that is shown is right with probability 1 - e and a uniform token otherwise, the one that
-is asked with 1 - q; so after examples with `m_a` matches a hypothesis has posterior weight
+A shown answer is right with probability 1 - e, and otherwise a uniform token; the asked answer is
+right with probability 1 - q. After `m_a` matching examples hypothesis a has posterior weight
 
 $$ w_a \propto \pi_a \left(\frac{1 - e + e/p}{e/p}\right)^{m_a}, \qquad
    P(v) = (1-q) \sum_a w_a\, 1[f_a(x) = v] + q/p. $$
 
-With π uniform over the training tasks this is the ideal *memoriser*, with π uniform over all tasks
-the ideal *generaliser*. Its entropy is the uncertainty about the task that no amount of training
+With π uniform over the training tasks this is the exact *memoriser*, with π uniform over all tasks
+the exact *generaliser*. Its entropy is the uncertainty about the task that no amount of training
 removes.
 
-Letters: A hypotheses, N inputs, B rows, T examples of a row, C classes.
+Letters: A hypotheses, N inputs, B sequences, T examples in a sequence, C classes.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from epigrok.errors import UserError
 from epigrok.uncertainty.index_sums import sums_by_index
 
 ELEMENTS_PER_CHUNK = 1 << 24
-"""Rows x examples x hypotheses held at a time; bounds memory, changes no number."""
+"""Sequences x examples x hypotheses held at a time; bounds memory, changes no number."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class BayesOracle:
     """Answer of every hypothesis to every input."""
     num_classes: int
     noise: float = 1e-3
-    """Probability e with which an answer is a uniform token; above 0, or a context that no
-    hypothesis explains would leave nothing to predict from."""
+    """Probability e that a shown answer is a uniform token. It must be above 0: otherwise no
+    hypothesis is left when none explains the context."""
     asked_noise: float | None = None
-    """The same of the answer that is asked, q; by default it is as noisy as those shown."""
+    """The same probability q for the asked answer; by default equal to `noise`."""
 
     def __post_init__(self) -> None:
         for noise in (self.noise, self.noise if self.asked_noise is None else self.asked_noise):
@@ -51,7 +51,7 @@ class BayesOracle:
         """Log predictive distribution of each answer from the examples before it.
 
         Args:
-            inputs_BT: Column of each example's input in the table.
+            inputs_BT: Column of each example's input in `answers_AN`.
             shown_BT: The answer that the context shows for it, right or wrong.
         """
         num_sequences, num_examples = inputs_BT.shape
@@ -65,7 +65,7 @@ class BayesOracle:
     def _predict(self, inputs_BT: Tensor, shown_BT: Tensor) -> Tensor:
         answers_BTA = self.answers_AN.T[inputs_BT].long()
         is_match_BTA = answers_BTA == shown_BT[..., None]
-        # Matches *before* an example: its own answer is what is asked.
+        # Matches *before* an example: its own answer is the one asked.
         matches_BTA = is_match_BTA.cumsum(dim=1) - is_match_BTA.to(torch.int64)
         floor = self.noise / self.num_classes
         # Two logarithms, because the quotient of the tiniest noise would overflow.
@@ -84,5 +84,5 @@ def symmetric_divergence(
 
 
 def relative_position(to_generaliser: Tensor, to_memoriser: Tensor, between: Tensor) -> Tensor:
-    """Where a predictor stands between the two: -1 at the generaliser, +1 at the memoriser."""
+    """Position of a predictor between the two: -1 at the generaliser, +1 at the memoriser."""
     return ((to_generaliser - to_memoriser) / between).clamp(-1.0, 1.0)

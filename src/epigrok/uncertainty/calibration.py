@@ -18,9 +18,9 @@ def reliability_counts(
     is_correct_NT: Bool[Tensor, "N T"],
     is_scored_NT: Bool[Tensor, "N T"],
 ) -> Float[Tensor, "3 T M"]:
-    """Predictions, correct ones and summed confidence in each bin, per column.
+    """Predictions, correct predictions and summed confidence in each bin, per group.
 
-    Counts are whole numbers, held exactly in float64 like the sums beside them.
+    Float64 holds the counts exactly, because they are whole numbers.
     """
     bin_NT: Int[Tensor, "N T"] = (confidence_NT * NUM_BINS).long().clamp_max(NUM_BINS - 1)
     values_3NT = torch.stack(

@@ -4,9 +4,9 @@ $$ H[\bar p] = \frac1S \sum_s H[p_s] + \frac1S \sum_s \mathrm{KL}(p_s \| \bar p)
    \bar p = \frac1S \sum_s p_s $$
 
 Entropies are in nats and computed in float64 from log-probabilities. The epistemic part is *not*
-the difference of the two entropies: after grokking it is many orders below them and would drown in
-their rounding. It is a difference of divergences from a reference close to all samples, the first
-sample q, which keeps its relative accuracy and needs one pass:
+the difference of the two entropies: after grokking it is many orders smaller and would drown in
+their rounding. It is a difference of divergences from a reference q close to all samples, the first
+sample, which keeps its relative accuracy and needs one pass:
 
 $$ \frac1S \sum_s \mathrm{KL}(p_s \| \bar p)
    = \frac1S \sum_s \mathrm{KL}(p_s \| q) - \mathrm{KL}(\bar p \| q) $$
@@ -27,9 +27,9 @@ from torch import Tensor
 from epigrok.errors import UserError
 
 _SMALLEST_LOG = -700.0
-"""Log-probabilities below are zero for every purpose; e^-700 is still a normal float64."""
+"""Smaller log-probabilities count as zero; e^-700 is still a normal float64."""
 _IMPOSSIBLE = -1e5
-"""Stands for the logarithm of zero: finite, so that zero times it is zero."""
+"""Replaces the logarithm of zero: finite, so that zero times it is zero."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class EntropyDecomposition:
     def epistemic_corrected(self) -> Float[Tensor, "*N"]:
         """Epistemic uncertainty times S/(S-1).
 
-        While the samples differ little the plug-in value is half their scaled variance around
-        their own mean, and so low by the factor (S-1)/S. Where it is large (nats), the correction
-        is a rough one: too small as a rule, but a few samples that contradict each other may even
-        exceed the logarithm of the number of classes.
+        While the samples differ little, the plug-in value is half their scaled variance around
+        their own mean, and so too low by the factor (S-1)/S. Where it is large (nats), the
+        correction is rough: usually too small, but with a few samples that contradict each other
+        the result may even exceed the logarithm of the number of classes.
         """
         return self.epistemic * few_samples_correction(self.num_samples)
 
@@ -66,10 +66,10 @@ class EntropyStream:
         self.num_samples = 0
 
     def add(self, log_probs_NC: Float[Tensor, "*N C"]) -> None:
-        """Take in the predictions of one more sample, as float64 log-probabilities."""
+        """Add the predictions of one more sample, as float64 log-probabilities."""
         log_probs_NC = log_probs_NC.clamp_min(_IMPOSSIBLE)
         if self.num_samples == 0:
-            # Any positive reference will do, and one that is exactly zero would not.
+            # Any positive reference works; exact zeros do not.
             self._log_reference_NC = log_probs_NC.clamp_min(_SMALLEST_LOG)
             self._reference_NC = self._log_reference_NC.exp()
             self._sum_of_shifts_NC = torch.zeros_like(log_probs_NC)
@@ -79,7 +79,7 @@ class EntropyStream:
         growth_NC = torch.expm1(log_ratio_NC)
         self._sum_of_shifts_NC += self._reference_NC * growth_NC
         self._sum_of_divergences_N += _divergence(self._reference_NC, log_ratio_NC, growth_NC)
-        # From its own exponential: the reference times its growth loses what is left of a class
+        # From the sample's own exponential: reference times growth loses the digits of a class
         # that is far less likely than under the reference.
         self._sum_of_entropies_N -= (log_probs_NC.exp() * log_probs_NC).sum(dim=-1)
         self.num_samples += 1
@@ -93,12 +93,12 @@ class EntropyStream:
         return (self._log_reference_NC + self._log_ratio_of_mean()).clamp_min(_SMALLEST_LOG)
 
     def decomposition(self) -> EntropyDecomposition:
-        """The uncertainties of the samples taken in so far."""
+        """The uncertainties of the samples added so far."""
         log_ratio_NC = self._log_ratio_of_mean()
         growth_NC = self._sum_of_shifts_NC / self.num_samples / self._reference_NC
         divergence_N = _divergence(self._reference_NC, log_ratio_NC, growth_NC)
         epistemic_N = self._sum_of_divergences_N / self.num_samples - divergence_N
-        # Between 0 and log S by Jensen; rounding can still step over either end.
+        # Between 0 and log S by Jensen; rounding can still push it past either end.
         epistemic_N = epistemic_N.clamp(0.0, log(self.num_samples))
         aleatoric_N = self._sum_of_entropies_N / self.num_samples
         return EntropyDecomposition(
@@ -107,7 +107,7 @@ class EntropyStream:
 
     def _log_ratio_of_mean(self) -> Float[Tensor, "*N C"]:
         growth_NC = self._sum_of_shifts_NC / self.num_samples / self._reference_NC
-        # A class gone to zero up to rounding may have "shrunk" by a little more than all of it.
+        # Rounding may make a class that vanishes shrink by slightly more than all of it.
         return torch.log1p(growth_NC.clamp_min(-1.0)).clamp_min(_IMPOSSIBLE)
 
 
@@ -126,10 +126,11 @@ def decompose(
     probs_SNC = _as_tensor(probs_SNC)
     if probs_SNC.ndim < 2 or len(probs_SNC) == 0:
         raise UserError(
-            f"probabilities must have samples first and classes last, got {list(probs_SNC.shape)}"
+            "probabilities must have samples first and classes last, got shape "
+            f"{list(probs_SNC.shape)}"
         )
-    # Rounding errs relative to each class, so the sum by no more than the same share; twice for
-    # those who divide in the same precision.
+    # Rounding is relative for each class, so the sum has at most the same relative error; twice
+    # that if the caller normalised in the same precision.
     is_exact = not probs_SNC.is_floating_point()
     rounding = 1e-5 if is_exact else max(1e-5, 2 * torch.finfo(probs_SNC.dtype).eps)
     probs_SNC = probs_SNC.double()
@@ -153,7 +154,7 @@ def _as_tensor(values: object) -> Tensor:
 
 
 def log_probabilities(logits_NC: Float[Tensor, "*N C"]) -> Float[Tensor, "*N C"]:
-    """Float64 log-softmax that stays accurate, relatively, as a prediction becomes certain.
+    """Float64 log-softmax whose relative error stays small as a prediction becomes certain.
 
     The usual log(sum of exp) rounds 1 + 1e-20 to 1; summing all classes but the largest and taking
     log1p keeps the log-probability of a saturated class, -1e-20, to full precision.

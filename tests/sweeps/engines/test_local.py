@@ -144,7 +144,7 @@ def test_ctrl_c_lets_workers_save_and_a_second_call_goes_on(tmp_path: Path) -> N
     driver.send_signal(signal.SIGINT)
     output, _ = driver.communicate()
     assert driver.returncode == 130
-    assert "1 not finished; to go on, run the same command again" in output
+    assert "1 not finished; to resume, run the same command again" in output
     assert "Traceback" not in output
     (status,) = read_statuses(directory)
     assert status.state == "stopped"
@@ -203,7 +203,7 @@ def test_what_others_have_done_is_not_done_again(run: RunDirectory) -> None:
 def test_a_run_that_somebody_holds_for_too_long_is_left_to_them(run: RunDirectory) -> None:
     with hold_lease(run.path):
         assert ends_of([run], patience_seconds=0.0) == [
-            ("elsewhere", "somebody else is working on it")
+            ("elsewhere", "another process is working on it")
         ]
     assert not run.log.exists()
 
@@ -219,4 +219,4 @@ def test_a_worker_that_cannot_be_started_is_a_failure(
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     ((state, reason),) = ends_of([run])
     assert state == "failed"
-    assert reason.startswith("its worker cannot be started: ")
+    assert reason.startswith("cannot start its worker: ")

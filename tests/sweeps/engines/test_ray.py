@@ -13,7 +13,7 @@ from epigrok.sweeps.engines.ray import RayOptions, run_on_ray, work_on
 
 @pytest.mark.parametrize("options", [{"gpus_per_run": -0.5}, {"cpus_per_run": 0.0}])
 def test_a_run_needs_some_cpu_and_no_negative_gpu(options: dict[str, float]) -> None:
-    with pytest.raises(UserError, match="a run needs some CPU and no negative GPU, got"):
+    with pytest.raises(UserError, match=r"cpus_per_run must be positive and .* not negative, got"):
         RayOptions(**options)
 
 

@@ -41,7 +41,7 @@ def test_slots_respect_what_the_user_has_set() -> None:
     "text", ["", "gpu", "cpu*0", "cpu*-1", "cuda", "cuda:x", "cpu,,cpu", "cpu*", "cpu:0"]
 )
 def test_a_wrong_slot_is_explained(text: str) -> None:
-    with pytest.raises(UserError, match="is no slot: write cpu"):
+    with pytest.raises(UserError, match="is not a slot; write cpu"):
         parse_slots(text, {})
 
 

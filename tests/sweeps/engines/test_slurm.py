@@ -18,7 +18,7 @@ from epigrok.sweeps.engines.slurm import AllocatedRuns, SlurmOptions, requeue_th
         ({"cpus": 0}, "cpus must be at least 1, got 0"),
         ({"runs_at_once": -1}, "runs_at_once must be at least 1, got -1"),
         ({"time_minutes": 2}, "a time limit of 2 min leaves no time to compute: SLURM warns 90 s"),
-        ({"sbatch": ("=h100",)}, "'=h100' is no setting of sbatch: write name=value"),
+        ({"sbatch": ("=h100",)}, "'=h100' is not an option of sbatch; write name=value"),
     ],
 )
 def test_what_cannot_be_asked_of_slurm_is_refused(options: dict[str, object], message: str) -> None:

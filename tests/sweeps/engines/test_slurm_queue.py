@@ -37,7 +37,7 @@ def test_a_submission_is_summed_up_in_a_line(tmp_path: Path) -> None:
     made = submission(tmp_path, [["a", "b"], ["c"]])
     assert made.summary == f"submitted 3 runs in 2 jobs; logs in {made.folder}"
     nothing = Submission(made.folder, [], 2, num_queued=3)
-    assert nothing.summary == "submitted 0 runs in 0 jobs; 3 have jobs already"
+    assert nothing.summary == "submitted 0 runs in 0 jobs; 3 already have jobs"
 
 
 def test_a_large_submission_is_several_arrays(tmp_path: Path) -> None:

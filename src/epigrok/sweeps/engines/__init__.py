@@ -1,5 +1,5 @@
-"""Where the runs of a sweep are executed: subprocesses of this machine, SLURM, Ray.
+"""Engines that run a sweep: on this machine, on SLURM, on Ray.
 
-Every engine starts the same worker, `epigrok run RUN_DIR`, and believes nothing but the run
-directory; so any of them can be killed, mixed and started again.
+Every engine starts the same worker, `epigrok run RUN_DIR`, and trusts only the run directory. So
+engines can be killed, mixed and started again.
 """

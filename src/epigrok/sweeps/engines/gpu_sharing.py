@@ -1,8 +1,8 @@
 """Several processes on one GPU at the same time, instead of in turns.
 
 Without NVIDIA's multi-process service, kernels of different processes never overlap: four small
-runs on one GPU wait for one another. The service is part of the driver's tools; where it is absent,
-or already set up by somebody, nothing is done.
+runs on one GPU wait for one another. The service comes with the driver. Where it is missing or
+already set up, this module does nothing.
 """
 
 import os
@@ -18,7 +18,7 @@ _SECONDS_TO_START = 20
 
 @contextmanager
 def shared_gpu() -> Iterator[dict[str, str]]:
-    """Environment variables that let processes share a GPU, for the time of a `with` block."""
+    """Environment variables that let processes share a GPU, for the duration of a `with` block."""
     control = shutil.which(_CONTROL)
     if control is None or "CUDA_MPS_PIPE_DIRECTORY" in os.environ:
         yield {}
@@ -40,7 +40,7 @@ def shared_gpu() -> Iterator[dict[str, str]]:
 
 
 def _tell(control: str, arguments: list[str], variables: dict[str, str], text: str = "") -> bool:
-    # The service numbers all GPUs; which of them a worker sees is the worker's own matter.
+    # The service must see all GPUs; each worker then restricts itself to its own.
     inherited = {k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"}
     try:
         done = subprocess.run(

@@ -1,7 +1,7 @@
 """The engine for one machine: a bounded pool of worker processes over slots.
 
-It also runs inside a SLURM allocation. Several pools may work on one directory: a run that somebody
-else holds is waited for, and taken over should its holder die.
+It also runs inside a SLURM allocation. Several pools may work on one directory: a pool waits
+for a run that another process holds, and takes it over if the holder dies.
 """
 
 import subprocess
@@ -26,12 +26,12 @@ _SECONDS_BETWEEN_LOOKS_ELSEWHERE = 1.0
 
 @dataclass(frozen=True)
 class RunEnd:
-    """How a run stands when the engine is through with it."""
+    """The state of a run when the engine has finished with it."""
 
     run: RunDirectory
     state: Literal["done", "failed", "stopped", "elsewhere"]
-    """`stopped`: saved or not begun, because the engine was asked to stop; `elsewhere`: held by
-    somebody else for longer than the engine wanted to wait."""
+    """`stopped`: saved or not started, because the engine was asked to stop; `elsewhere`: held by
+    another process for longer than the engine waits."""
     reason: str = ""
 
 
@@ -41,9 +41,9 @@ class PoolOptions:
 
     worker: WorkerOptions = field(default_factory=WorkerOptions)
     retries: int = 2
-    """Times a run whose worker was killed is started again; a run that failed by itself is not."""
+    """How often to restart a run whose worker was killed; a run that failed is not restarted."""
     patience_seconds: float | None = None
-    """Time to wait for a run that somebody else holds; for ever by default."""
+    """How long to wait for a run that another process holds; by default for ever."""
 
 
 def run_pool(
@@ -64,7 +64,7 @@ def run_pool(
 
 @contextmanager
 def _sharing(slots: Sequence[Slot]) -> Iterator[list[Slot]]:
-    """The slots, prepared to compute at the same time where several are on one GPU."""
+    """The slots; those that share a GPU are set up to compute at the same time."""
     gpus = [slot.environment["CUDA_VISIBLE_DEVICES"] for slot in slots if slot.device == "cuda"]
     if len(set(gpus)) == len(gpus):
         yield list(slots)
@@ -89,11 +89,11 @@ class _Pool:
         self._options, self._tell = options, tell
         self._waiting = deque(runs)
         self._elsewhere: dict[RunDirectory, float] = {}
-        """Runs that others hold, and when they were first found so."""
+        """Runs that other processes hold -> when the pool first saw that."""
         self._free = list(reversed(slots))
         self._workers: dict[RunDirectory, tuple[Slot, subprocess.Popen[bytes]]] = {}
         self._kills: Counter[RunDirectory] = Counter()
-        self._outcomes: list[RunEnd] = []
+        self._ends: list[RunEnd] = []
         self._started = time.time()
         self._last_look = 0.0
 
@@ -110,10 +110,10 @@ class _Pool:
                 self._begin(self._waiting.popleft())
             if self._workers or self._elsewhere:
                 time.sleep(_SECONDS_BETWEEN_POLLS)
-        return self._outcomes
+        return self._ends
 
     def kill_workers(self) -> None:
-        """End what still runs, if the engine itself has to go at once."""
+        """Kill the workers that still run, if the engine has to exit at once."""
         for _, worker in self._workers.values():
             worker.kill()
             worker.wait()
@@ -129,12 +129,12 @@ class _Pool:
             worker = start_worker(run, self._options.worker, slot.device, slot.environment)
         except OSError as error:
             self._free.append(slot)
-            self._conclude(RunEnd(run, "failed", f"its worker cannot be started: {error}"))
+            self._conclude(RunEnd(run, "failed", f"cannot start its worker: {error}"))
             return
         self._workers[run] = slot, worker
 
     def _is_settled(self, run: RunDirectory) -> bool:
-        """Whether somebody else has finished a run, or failed at it, since this pool began."""
+        """Whether another process finished the run, or failed at it, since this pool started."""
         if run.is_done:
             self._conclude(RunEnd(run, "done"))
             return True
@@ -185,10 +185,10 @@ class _Pool:
                 self._waiting.append(run)
             elif patience is not None and now - since > patience:
                 del self._elsewhere[run]
-                self._conclude(RunEnd(run, "elsewhere", "somebody else is working on it"))
+                self._conclude(RunEnd(run, "elsewhere", "another process is working on it"))
 
     def _stop(self) -> None:
-        """Ask every worker, once, to save and leave; begin nothing more."""
+        """Ask every worker, once, to save and exit; start no more runs."""
         for _, worker in self._workers.values():
             worker.terminate()
         for run in [*self._waiting, *self._elsewhere]:
@@ -197,5 +197,5 @@ class _Pool:
         self._elsewhere.clear()
 
     def _conclude(self, end: RunEnd) -> None:
-        self._outcomes.append(end)
+        self._ends.append(end)
         self._tell(end)

@@ -1,7 +1,7 @@
-"""The engine for Ray: every run is a task that starts the same worker where Ray finds room.
+"""The engine for Ray: every run is a Ray task that starts the usual worker.
 
-Ray's queue dies with the driver and tasks start from nothing; the run directory makes both
-harmless, because a worker resumes and a lease keeps it alone.
+Ray's queue dies with the driver, and a repeated task starts from the beginning. The run directory
+makes both harmless: a worker resumes its run, and the lease keeps other workers out.
 """
 
 import os
@@ -27,16 +27,16 @@ class RayOptions:
     """What to ask of Ray for every run."""
 
     address: str | None = None
-    """Of a running Ray, as in auto or ray://host:10001; by default one is started here."""
+    """Address of a running Ray, such as auto or ray://host:10001; by default start one here."""
     gpus_per_run: float = 0.0
-    """Share of a GPU; 0.25 lets four runs share one."""
+    """Share of a GPU for each run; 0.25 lets four runs share one."""
     cpus_per_run: float = 1.0
 
     def __post_init__(self) -> None:
         if self.gpus_per_run < 0 or self.cpus_per_run <= 0:
             raise UserError(
-                f"a run needs some CPU and no negative GPU, got {self.cpus_per_run} and "
-                f"{self.gpus_per_run}"
+                f"cpus_per_run must be positive and gpus_per_run not negative, got "
+                f"{self.cpus_per_run} and {self.gpus_per_run}"
             )
 
 
@@ -71,7 +71,7 @@ def run_on_ray(
 
 
 def work_on(options: PoolOptions, device: str, path: str) -> tuple[str, str]:
-    """What a task does: one run in a pool of one; Ray has chosen the GPU."""
+    """The Ray task: one run in a pool of one slot, on the GPU that Ray chose."""
     given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     visible = {"CUDA_VISIBLE_DEVICES": given if device == "cuda" else ""}
     patient = replace(options, patience_seconds=2 * options.worker.lease_seconds)
@@ -82,7 +82,7 @@ def work_on(options: PoolOptions, device: str, path: str) -> tuple[str, str]:
 
 def _connect(ray: Any, settings: RayOptions) -> None:
     try:
-        # A Ray of our own listens on this machine alone.
+        # Our own Ray listens on this machine only.
         own = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         more = {} if settings.address else own
         ray.init(address=settings.address, log_to_driver=False, logging_level="error", **more)
@@ -95,7 +95,10 @@ def _require_room(ray: Any, settings: RayOptions) -> None:
     there = ray.cluster_resources()
     for name, asked in {"CPU": settings.cpus_per_run, "GPU": settings.gpus_per_run}.items():
         if asked > there.get(name, 0.0):
-            raise UserError(f"a run asks for {asked:g} {name}, this Ray has {there.get(name, 0):g}")
+            raise UserError(
+                f"a run asks for {asked:g} {name}, but this Ray has {there.get(name, 0):g}; "
+                "ask for less"
+            )
 
 
 def _drive(
@@ -115,7 +118,7 @@ def _drive(
                 waiting.clear()
                 for reference in tasks:
                     ray.cancel(reference, force=False)
-            # Runs that somebody else holds wait here and not in a place that others could use.
+            # Runs that another process holds wait here, so that they block no place in Ray.
             for run in [run for run in waiting if not is_held(run.path)]:
                 waiting.remove(run)
                 tasks[start(str(run.path.resolve()))] = run

@@ -1,8 +1,8 @@
-"""Slots: how many runs go on at once on one machine, and where each computes.
+"""Slots: how many runs work at once on one machine, and where each computes.
 
 `cpu*2` is two runs on the CPU, `cpu:4*2` two with four threads each, `cuda:0*4` four on the first
-GPU; a comma joins them. A run on the CPU gets one thread unless told otherwise: another number may
-change the last bits of its results, and more threads than cores make every run slower.
+GPU; a comma joins them. A run on the CPU gets one thread by default: another number may change
+the last bits of its results, and more threads than cores make every run slower.
 """
 
 import os
@@ -21,7 +21,7 @@ class Slot:
     """A place for one run at a time."""
 
     device: str
-    """`cpu` or `cuda`, as the worker is told."""
+    """`cpu` or `cuda`, the worker's `--device`."""
     environment: Mapping[str, str]
     """Which GPU the worker sees and how many threads it starts."""
 
@@ -33,15 +33,15 @@ def parse_slots(text: str, environment: Mapping[str, str]) -> list[Slot]:
         match = _SLOT.fullmatch(part)
         if match is None:
             raise UserError(
-                f"{part!r} is no slot: write cpu*2 for two runs on the CPU, cpu:4*2 for two with "
-                "four threads each, cuda:0*4 for four on the first GPU; join several with commas"
+                f"{part!r} is not a slot; write cpu*2 for two runs on the CPU, cpu:4*2 for two of "
+                "4 threads each, cuda:0*4 for four on the first GPU; join several with commas"
             )
         matches += [match] * int(match["count"] or 1)
     return [_slot(match, len(matches), environment) for match in matches]
 
 
 def default_slots(environment: Mapping[str, str]) -> str:
-    """One run on every GPU that is there, or else on every core."""
+    """One run on every GPU, or on every core if there is no GPU."""
     count = _num_gpus(environment)
     return ",".join(f"cuda:{index}" for index in range(count)) or f"cpu*{num_cores()}"
 
@@ -75,7 +75,8 @@ def _visible_device(index: str | None, environment: Mapping[str, str]) -> str:
     allowed = [name for name in environment["CUDA_VISIBLE_DEVICES"].split(",") if name]
     if int(index) >= len(allowed):
         raise UserError(
-            f"there is no cuda:{index}: CUDA_VISIBLE_DEVICES leaves {len(allowed)} GPUs"
+            f"there is no cuda:{index}: CUDA_VISIBLE_DEVICES leaves {len(allowed)} GPUs, counted "
+            "from 0"
         )
     return allowed[int(index)]
 

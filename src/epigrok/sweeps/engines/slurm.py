@@ -1,9 +1,9 @@
 """The engine for SLURM, through submitit: job arrays whose jobs are pools of the local engine.
 
-A job that is preempted or runs out of time lets its workers save and puts itself back into the
-queue. What is known of a run is in its directory; the scheduler is only asked which jobs it still
-has, so that a second submission adds nothing twice. Each submission has a folder of its own under
-`slurm/`, because submitit finds results by job number and numbers come again.
+A job that is preempted or runs out of time lets its workers save and requeues itself. Everything
+about a run is in its directory. The engine asks SLURM only which jobs it still has, so that a
+second submission adds no run twice. Each submission has its own folder under `slurm/`, because
+submitit finds results by job number, and clusters reuse numbers.
 """
 
 import os
@@ -25,9 +25,9 @@ from epigrok.sweeps.engines.slots import Slot, num_cores
 from epigrok.sweeps.engines.slurm_queue import Submission, runs_in_queue
 
 _ALWAYS = 1_000_000
-"""Times a job may be put back: our own handling decides, not submitit's count."""
+"""Requeues that submitit allows a job: our own code decides, not this count."""
 _RESOLUTION_SECONDS = 60
-"""SLURM may send its warning that much early."""
+"""SLURM may send its warning this much too early."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class SlurmOptions:
     qos: str | None = None
     """slurm: quality of service."""
     time_minutes: int = 240
-    """slurm: time limit of a job; a run that needs longer is saved and goes on in a next one."""
+    """slurm: time limit of a job; a longer run is saved and resumes in the next."""
     gres: str | None = None
-    """slurm: generic resources, as in gpu:1."""
+    """slurm: generic resources, such as gpu:1."""
     cpus: int = 1
     """slurm: cores of a job."""
     mem_gb: float | None = None
@@ -53,17 +53,17 @@ class SlurmOptions:
     runs_per_job: int = 1
     """slurm: runs that share a job, where a cluster limits the number of jobs."""
     runs_at_once: int = 1
-    """slurm: of those, runs that go on side by side, as when one does not fill a GPU."""
+    """slurm: of those, runs at the same time, if one does not fill a GPU."""
     warning_seconds: int = 90
-    """slurm: time between the warning and the end of a job, enough to save."""
+    """slurm: time between SLURM's warning and the end of a job, enough to save."""
     device: DeviceName = "auto"
-    """slurm: where runs compute; by default on the GPUs of their job, if it asked for any."""
+    """slurm: where runs compute; by default on the GPUs of their job, if it has any."""
     sbatch: tuple[str, ...] = ()
-    """slurm: further settings of sbatch, as in constraint=h100 mail-type=FAIL."""
+    """slurm: more options for sbatch, such as constraint=h100 mail-type=FAIL."""
     max_array_size: int = 1000
     """slurm: jobs in one array; larger submissions become several arrays."""
     wait: bool = False
-    """slurm: stay until every run is done or has failed."""
+    """slurm: wait until every run is done or has failed."""
 
     def __post_init__(self) -> None:
         for name in ("cpus", "parallel_jobs", "runs_per_job", "runs_at_once", "max_array_size"):
@@ -72,16 +72,17 @@ class SlurmOptions:
         if self.time_minutes * 60 <= self.warning_seconds + _RESOLUTION_SECONDS:
             raise UserError(
                 f"a time limit of {self.time_minutes} min leaves no time to compute: SLURM warns "
-                f"{self.warning_seconds} s before it, or up to {_RESOLUTION_SECONDS} s earlier"
+                f"{self.warning_seconds} s before it, or up to {_RESOLUTION_SECONDS} s earlier; "
+                "ask for more time"
             )
         for setting in self.sbatch:
             if not setting.partition("=")[0]:
-                raise UserError(f"{setting!r} is no setting of sbatch: write name=value")
+                raise UserError(f"{setting!r} is not an option of sbatch; write name=value")
 
 
 @dataclass(frozen=True)
 class AllocatedRuns:
-    """What one job does; called by submitit on the machine that SLURM chose."""
+    """The work of one job; submitit calls it on the machine that SLURM chose."""
 
     paths: tuple[str, ...]
     options: PoolOptions
@@ -89,7 +90,7 @@ class AllocatedRuns:
     device: str
 
     def __call__(self) -> list[tuple[str, str]]:
-        """Work on the runs; when told to leave, save them and queue the job again."""
+        """Work on the runs; on a signal to stop, save them and requeue the job."""
         runs = [RunDirectory(Path(path)) for path in self.paths]
 
         def tell(end: RunEnd) -> None:
@@ -102,19 +103,19 @@ class AllocatedRuns:
         return [(end.run.path.name, end.state) for end in ends]
 
     def checkpoint(self, *arguments: Any, **keywords: Any) -> Any:
-        """Queue the job again; submitit asks for it if the warning comes before we listen."""
+        """Requeue the job; submitit calls this if the warning comes before we listen."""
         import submitit
 
         return submitit.helpers.DelayedSubmission(self, *arguments, **keywords)
 
     def _slots(self) -> list[Slot]:
-        """Places inside the allocation, its GPUs taking turns."""
+        """Slots inside the allocation, spread over its GPUs."""
         count = min(self.runs_at_once, len(self.paths))
         given = os.environ.get("SLURM_CPUS_PER_TASK", "")
         threads = max(1, (int(given) if given.isdigit() else num_cores()) // count)
         shared = {} if "OMP_NUM_THREADS" in os.environ else {"OMP_NUM_THREADS": str(threads)}
         gpus = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
-        # A job that was given a GPU and cannot use it shall fail, not compute for hours without.
+        # A job that cannot use its GPU must fail, not compute for hours on the CPU.
         chosen = ("cuda" if gpus else "cpu") if self.device == "auto" else self.device
         return [
             Slot(chosen, shared | {"CUDA_VISIBLE_DEVICES": gpus[k % len(gpus)] if gpus else ""})
@@ -125,7 +126,7 @@ class AllocatedRuns:
 def submit(
     directory: Path, runs: Sequence[RunDirectory], options: PoolOptions, slurm: SlurmOptions
 ) -> Submission:
-    """Hand the runs that no job is waiting for to SLURM."""
+    """Submit the runs that have no job yet."""
     queued = runs_in_queue(directory)
     new = [run for run in runs if run.path.name not in queued]
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
@@ -140,9 +141,9 @@ def submit(
     if not jobs:
         return submission
     executor = _executor(folder, slurm)
-    # Noted before SLURM knows of it: a submission cut short is found again by its jobs' names.
+    # Recorded first: an interrupted submission is found again by the names of its jobs.
     submission.write()
-    # A run may still be held by an earlier life of its job, on a machine that was cut off.
+    # An earlier start of the job may still hold a run, on a machine that was cut off.
     patient = replace(options, patience_seconds=2 * options.worker.lease_seconds)
     for name, part in submission.arrays():
         calls = [
@@ -158,17 +159,17 @@ def submit(
         try:
             executor.map_array(_call, calls) if len(calls) > 1 else executor.submit(calls[0])
         except Exception as error:
-            raise UserError(f"SLURM did not take the jobs: {_first_line(error)}") from error
+            raise UserError(f"SLURM refused the jobs: {_first_line(error)}") from error
     return submission
 
 
 def requeue_this_job() -> None:
-    """Put the job that this process belongs to back into the queue, unless it was cancelled."""
+    """Requeue the job of this process, unless it was cancelled."""
     job = os.environ["SLURM_JOB_ID"]
     shown = subprocess.run(
         ["scontrol", "show", "job", "--oneliner", job], capture_output=True, text=True, check=False
     )
-    # A job that was cancelled, or that SLURM itself puts back, is already on its way out.
+    # A job that was cancelled, or that SLURM itself requeues, is already ending.
     if shown.returncode == 0 and "JobState=RUNNING" not in shown.stdout:
         print(f"runs are saved; job {job} was ended by SLURM or its user", flush=True)
         return

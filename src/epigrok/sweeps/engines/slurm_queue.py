@@ -1,4 +1,4 @@
-"""Which runs SLURM still has jobs for, and waiting for them."""
+"""Find the runs that have SLURM jobs, and wait for these jobs."""
 
 import json
 import subprocess
@@ -17,15 +17,15 @@ _RECORD = "submission.json"
 _SECONDS_BETWEEN_LOOKS = 2.0
 _SECONDS_BETWEEN_SQUEUES = 10.0
 _SECONDS_OF_DOUBT = 20.0
-"""A shared file system may show what a job wrote that much after the job is gone."""
+"""A shared file system may show a job's files this long after the job is gone."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """Jobs handed to SLURM at one time; each is known by the name of its array and its index."""
+    """Jobs submitted together; the name of its array and its index identify a job."""
 
     folder: Path
-    """Of submitit's logs."""
+    """Folder of submitit's logs."""
     jobs: list[list[str]]
     """Run ids of each job."""
     array_size: int
@@ -34,12 +34,12 @@ class Submission:
 
     @property
     def summary(self) -> str:
-        """What was submitted, in one line."""
+        """One line on what was submitted."""
         number = sum(map(len, self.jobs))
         text = f"submitted {number} runs in {len(self.jobs)} jobs"
         if self.jobs:
             text += f"; logs in {self.folder}"
-        return text + (f"; {self.num_queued} have jobs already" if self.num_queued else "")
+        return text + (f"; {self.num_queued} already have jobs" if self.num_queued else "")
 
     def arrays(self) -> Iterator[tuple[str, list[list[str]]]]:
         """Name and jobs of each array."""
@@ -50,12 +50,12 @@ class Submission:
             )
 
     def write(self) -> None:
-        """Note which job has which runs."""
+        """Record which job has which runs."""
         write_json(self.folder / _RECORD, {"jobs": self.jobs, "array_size": self.array_size})
 
 
 def runs_in_queue(directory: Path) -> set[str]:
-    """Runs for which SLURM has jobs that wait or run."""
+    """Runs with a SLURM job that waits or runs."""
     runs_of_job: dict[tuple[str, int], list[str]] = {}
     for record in directory.glob(f"slurm/*/{_RECORD}"):
         values = json.loads(record.read_text())
@@ -69,7 +69,7 @@ def runs_in_queue(directory: Path) -> set[str]:
     try:
         listing = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError):
-        return set()  # the lease still keeps a run from being worked on twice
+        return set()  # the lease still keeps a second worker from a run
     queued: set[str] = set()
     for line in listing.stdout.splitlines():
         name, _, index = line.strip().partition(" ")
@@ -80,7 +80,7 @@ def runs_in_queue(directory: Path) -> set[str]:
 def wait_for_jobs(
     directory: Path, runs: Sequence[RunDirectory], tell: Callable[[RunEnd], None]
 ) -> list[RunEnd]:
-    """Stay until every run is done or failed, or no job is left that could finish it.
+    """Wait until every run is done or failed, or no job is left that could finish it.
 
     A stopping signal ends the waiting and leaves the jobs alone.
     """

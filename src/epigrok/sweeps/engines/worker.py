@@ -1,4 +1,4 @@
-"""The worker every engine starts: one process, one run, resumed from where it stands."""
+"""The worker that every engine starts: one process that starts or resumes one run."""
 
 import os
 import signal
@@ -23,14 +23,14 @@ _TAIL_BYTES = 4096
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """How workers execute their runs; none of it changes a number."""
+    """How workers execute their runs; no option changes a number."""
 
     checkpoint_seconds: float = 60.0
-    """Time between checkpoints, the most that a kill can cost."""
+    """Time between checkpoints, the most work that a kill can lose."""
     lease_seconds: float = SECONDS
-    """Silence after which another machine may take a run over."""
+    """Time without a sign of life after which another machine may take a run over."""
     plugins: Annotated[tuple[str, ...], tyro.conf.Suppress] = ()
-    """Files outside the package that the runs need."""
+    """Plugin files that the runs need."""
 
     def __post_init__(self) -> None:
         require_non_negative(checkpoint_seconds=self.checkpoint_seconds)
@@ -42,8 +42,8 @@ def start_worker(
 ) -> subprocess.Popen[bytes]:
     """Start a process that works on `run` and prints into its log.
 
-    It has a session of its own, so that Ctrl-C in a terminal reaches the engine alone, which then
-    asks once; and it saves and leaves when the process that started it is gone.
+    The worker has its own session, so Ctrl-C in a terminal reaches only the engine, which then
+    asks the worker once. It saves and exits when the process that started it is gone.
     """
     command = [sys.executable, "-m", "epigrok", "run", str(run.path.resolve())]
     command += ["--device", device, "--driver-pid", str(os.getpid())]
@@ -65,7 +65,7 @@ def start_worker(
 
 
 def stop_without_driver(driver_pid: int) -> None:
-    """Ask this process to save and leave once the one that started it is gone."""
+    """Make this process save and exit once the process that started it is gone."""
 
     def watch() -> None:
         while os.getppid() == driver_pid:
@@ -76,7 +76,7 @@ def stop_without_driver(driver_pid: int) -> None:
 
 
 def reason_of_failure(run: RunDirectory, exit_code: int) -> str:
-    """Why a worker ended without finishing, from its status, its end or its last words."""
+    """Why a worker did not finish: from its signal, its status or the end of its log."""
     if exit_code < 0:
         return f"killed by {signal.Signals(-exit_code).name}"
     status = run.status()
@@ -86,7 +86,7 @@ def reason_of_failure(run: RunDirectory, exit_code: int) -> str:
 
 
 def last_line(run: RunDirectory) -> str:
-    """The end of a run's log."""
+    """The last line of a run's log that is not empty."""
     try:
         with run.log.open("rb") as log:
             log.seek(max(0, run.log.stat().st_size - _TAIL_BYTES))
