@@ -8,6 +8,10 @@ elsewhere when its heartbeat is older than it promised.
 To take over from a dead holder with token T, a process first puts its own lease under the name
 `lease.json.after-T`, which only one process can, and then renames it to `lease.json`. If it dies in
 between, its claim is taken over in the same way.
+
+A holder that only hung does not know that it was given up. So all its changes go through a
+workspace of its own, `.work-T`, made before it asked for the lease; the first act of a successor is
+to take all other workspaces away, and from then on nobody else can change the run.
 """
 
 import json
@@ -23,13 +27,17 @@ from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
-from epigrok.config.checks import require_positive
+from epigrok.config.checks import require
 from epigrok.errors import UserError
+from epigrok.files import Workspace, WorkspaceGoneError
 
 LEASE = "lease.json"
 SECONDS = 60.0
 """Age of a heartbeat after which a holder on another machine counts as dead."""
+LONGEST = 86_400.0
+"""A day: a lease that never ends would keep a run from being taken over for ever."""
 BEATS_PER_LEASE = 4
+_WORKSPACE = ".work-"
 _ATTEMPTS = 8
 
 
@@ -39,6 +47,12 @@ class LeaseHeldError(UserError):
 
 class LeaseLostError(RuntimeError):
     """Somebody else took the run over, believing this process dead."""
+
+    def __init__(self, run_path: Path) -> None:
+        super().__init__(
+            f"another process has taken over {run_path} while this one hung; it stops here and "
+            "has changed nothing since"
+        )
 
 
 @dataclass(frozen=True)
@@ -75,8 +89,10 @@ class Holder:
 class Lease:
     """A lease held by this process, kept alive by a thread of its own."""
 
-    def __init__(self, path: Path, token: str, seconds: float) -> None:
+    def __init__(self, path: Path, token: str, seconds: float, workspace: Workspace) -> None:
         self._path, self._token, self._seconds = path, token, seconds
+        self.workspace = workspace
+        """Through which alone the run may be changed."""
         self._is_lost = False
         self._last_beat = time.time()
         self._is_released = threading.Event()
@@ -91,18 +107,18 @@ class Lease:
             # The whole process was stopped, its heart too: others may have given it up since.
             self._is_lost = _token_at(self._path) != self._token
         if self._is_lost:
-            raise LeaseLostError(
-                f"another process has taken over {self._path.parent} while this one hung; "
-                "it stops without writing anything more"
-            )
+            raise LeaseLostError(self._path.parent)
 
     def release(self) -> None:
         """Let others work on the run."""
         self._is_released.set()
         self._pulse.join()
         self._file.close()
-        if _token_at(self._path) == self._token:
-            self._path.unlink(missing_ok=True)
+        # By way of the workspace, so that a successor's lease cannot be removed for ours.
+        with suppress(WorkspaceGoneError):
+            if _token_at(self._path) == self._token:
+                self.workspace.remove(self._path)
+            self.workspace.close()
 
     def _beat(self) -> None:
         while not self._is_lost and not self._is_released.wait(self._seconds / BEATS_PER_LEASE):
@@ -119,13 +135,15 @@ def hold_lease(run_path: Path, seconds: float = SECONDS) -> Iterator[Lease]:
     lease = acquire(run_path, seconds)
     try:
         yield lease
+    except WorkspaceGoneError:
+        raise LeaseLostError(run_path) from None
     finally:
         lease.release()
 
 
 def acquire(run_path: Path, seconds: float = SECONDS) -> Lease:
     """Take the lease on a run, also from a dead holder."""
-    require_positive(lease_seconds=seconds)
+    require(0.0 < seconds <= LONGEST, f"lease_seconds must lie in (0, {LONGEST:g}], got {seconds}")
     path, token = run_path / LEASE, uuid4().hex
     candidate = run_path / f"{LEASE}.{token}"
     job, restarts = _job()
@@ -139,6 +157,7 @@ def acquire(run_path: Path, seconds: float = SECONDS) -> Lease:
         "job_restarts": restarts,
         "seconds": seconds,
     }
+    workspace = Workspace(run_path / f"{_WORKSPACE}{token}")
     try:
         with candidate.open("x") as file:
             json.dump(content, file)
@@ -148,10 +167,18 @@ def acquire(run_path: Path, seconds: float = SECONDS) -> Lease:
     finally:
         candidate.unlink(missing_ok=True)
     if not is_ours:
+        workspace.close()
         holder = read_holder(run_path) or "another process"
         raise LeaseHeldError(f"{run_path} is being worked on by {holder}; let it finish or stop it")
-    _sweep_up(run_path)
-    return Lease(path, token, seconds)
+    lease = Lease(path, token, seconds, workspace)
+    try:
+        _take_workspaces_away(run_path, workspace)
+        _sweep_up(run_path)
+    except WorkspaceGoneError:
+        # This process hung so long while it asked that somebody took over already.
+        lease.release()
+        raise LeaseLostError(run_path) from None
+    return lease
 
 
 def read_holder(run_path: Path) -> Holder | None:
@@ -224,6 +251,13 @@ def _holder_at(path: Path) -> Holder | None:
 def _token_at(path: Path) -> str | None:
     holder = _holder_at(path)
     return None if holder is None else holder.token
+
+
+def _take_workspaces_away(run_path: Path, own: Workspace) -> None:
+    """Stop everybody who held or wanted the lease before from changing the run."""
+    for other in run_path.glob(f"{_WORKSPACE}*"):
+        if other != own.path:
+            own.remove(other)
 
 
 def _sweep_up(run_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from epigrok.config import RunConfig, to_json
-from epigrok.files import write_json
+from epigrok.files import Workspace, write_json
 from epigrok.model.network import model_builder
 from epigrok.posteriors import kind_of, require_posteriors
 from epigrok.records.description import DESCRIPTION, NeededPlugin, RunDescription, TrackedPosterior
@@ -42,7 +42,8 @@ def describe(config: RunConfig) -> RunDescription:
     )
 
 
-def write_identity(path: Path, config: RunConfig) -> None:
+def write_identity(path: Path, config: RunConfig, workspace: Workspace | None = None) -> None:
     """Write what makes a directory that of a run; the file that others look for comes last."""
-    write_json(path / DESCRIPTION, describe(config).to_json())
-    write_json(path / CONFIG, to_json(config))
+    write = write_json if workspace is None else workspace.write_json
+    write(path / DESCRIPTION, describe(config).to_json())
+    write(path / CONFIG, to_json(config))

@@ -21,7 +21,7 @@ from epigrok.evaluation import (
     tracked_posteriors,
 )
 from epigrok.evaluation.schema import SERIES_TABLES
-from epigrok.files import keep_json_lines, make_writable_directory, read_json_lines
+from epigrok.files import Workspace, keep_json_lines, make_writable_directory, read_json_lines
 from epigrok.model import Network
 from epigrok.posteriors import Ensemble, Posterior, require_posteriors
 from epigrok.records.directory import RunDirectory
@@ -147,7 +147,12 @@ def evaluate_subject(
     return rows
 
 
-def keep_rows(run: RunDirectory, series: ContextSeries | None, rows: list[Row]) -> None:
+def keep_rows(
+    run: RunDirectory,
+    series: ContextSeries | None,
+    rows: list[Row],
+    workspace: Workspace | None = None,
+) -> None:
     """Replace earlier rows of the same evaluations, unless those are the more thorough ones."""
     table = table_of(run, series)
     new, old = _thoroughness(rows), _thoroughness(read_json_lines(table))
@@ -157,7 +162,7 @@ def keep_rows(run: RunDirectory, series: ContextSeries | None, rows: list[Row]) 
         warnings.warn(f"not kept: {table} has {names} from more sequences or samples", stacklevel=3)
     replaced = new.keys() - poorer
     added = [row for row in rows if _evaluated(row) in replaced]
-    keep_json_lines(table, lambda row: _evaluated(row) not in replaced, added)
+    keep_json_lines(table, lambda row: _evaluated(row) not in replaced, added, workspace)
 
 
 def table_of(run: RunDirectory, series: ContextSeries | None) -> Path:
