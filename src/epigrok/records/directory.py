@@ -25,9 +25,10 @@ from epigrok.config import RunConfig, from_json
 from epigrok.config.checks import require
 from epigrok.errors import UserError
 from epigrok.evaluation.schema import TABLES, TRAINING_TABLES
-from epigrok.files import Workspace, digest_of, read_json_lines, write_json
+from epigrok.files import digest_of, read_json_lines, write_json
 from epigrok.records.description import DESCRIPTION, RunDescription, description_from_json
 from epigrok.records.manifest import CONFIG, DONE, PARQUET, WORLD, manifest_of, read_manifest
+from epigrok.workspace import Workspace
 
 __all__ = ["CONFIG", "PARQUET", "SWEEP", "WORLD", "RunDirectory", "run_directories"]
 

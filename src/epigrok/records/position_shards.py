@@ -13,8 +13,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from epigrok.evaluation.schema import METRIC_NAMES
-from epigrok.files import Workspace
 from epigrok.records.directory import PARQUET
+from epigrok.workspace import Workspace
 
 _KEYS = {"step": np.int32, "evaluation": object, "split": object, "posterior": object}
 _KEYS |= {"num_samples": np.int32}

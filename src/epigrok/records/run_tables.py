@@ -10,9 +10,10 @@ from typing import Any
 
 from epigrok.errors import UserError
 from epigrok.evaluation.schema import TRAINING_TABLES
-from epigrok.files import AppendedFile, Workspace, digest_of, read_json_lines
+from epigrok.files import digest_of, read_json_lines
 from epigrok.records.directory import WORLD, RunDirectory
 from epigrok.records.position_shards import position_shards, shard_path
+from epigrok.workspace import AppendedFile, Workspace
 
 Extents = Mapping[str, Any]
 _SHARDS = "positions"
@@ -30,15 +31,19 @@ class RunTables:
             raise _damaged(run, WORLD)
         kept = {name: _kept(run, name, extents.get(name, _NOTHING)) for name in TRAINING_TABLES}
         for name, digest in self._shards.items():
-            if digest_of(run.path / _SHARDS / name) != digest:
+            shard = run.path / _SHARDS / name
+            if not shard.exists() or digest_of(shard) != digest:
                 raise _damaged(run, f"{_SHARDS}/{name}")
         for shard in position_shards(run.path):
             if shard.name not in self._shards:
                 workspace.remove(shard)
-        self._files = {
-            name: AppendedFile(workspace, run.table(name), content)
-            for name, content in kept.items()
-        }
+        self._files: dict[str, AppendedFile] = {}
+        try:
+            for name, content in kept.items():
+                self._files[name] = AppendedFile(workspace, run.table(name), content)
+        except BaseException:
+            self.close()
+            raise
 
     def append(self, table: str, rows: Iterable[dict[str, Any]]) -> None:
         """Append rows; they are on disk when this returns."""

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from epigrok.config import RunConfig, to_json
-from epigrok.files import Workspace, write_json
+from epigrok.files import write_json
 from epigrok.model.network import model_builder
 from epigrok.posteriors import kind_of, require_posteriors
 from epigrok.records.description import DESCRIPTION, NeededPlugin, RunDescription, TrackedPosterior
 from epigrok.records.directory import CONFIG
 from epigrok.registry import plugin_of
 from epigrok.tasks.family import family_class
+from epigrok.workspace import Workspace
 
 
 def describe(config: RunConfig) -> RunDescription:

@@ -21,7 +21,7 @@ from epigrok.evaluation import (
     tracked_posteriors,
 )
 from epigrok.evaluation.schema import SERIES_TABLES
-from epigrok.files import Workspace, keep_json_lines, make_writable_directory, read_json_lines
+from epigrok.files import keep_json_lines, make_writable_directory, read_json_lines
 from epigrok.model import Network
 from epigrok.posteriors import Ensemble, Posterior, require_posteriors
 from epigrok.records.directory import RunDirectory
@@ -30,6 +30,7 @@ from epigrok.runs.recording import row_identity
 from epigrok.runs.run import Run
 from epigrok.tasks import TaskFamily
 from epigrok.training.checkpoints import load_carried_posterior
+from epigrok.workspace import Workspace
 
 Row = dict[str, Any]
 

@@ -14,12 +14,12 @@ from epigrok.config.posterior import POINT
 from epigrok.errors import UserError
 from epigrok.evaluation import ContextRow, Evaluation, EvaluationRow
 from epigrok.evaluation.schema import ACCURACY, EU, METRIC_NAMES
-from epigrok.files import Workspace
 from epigrok.records.directory import CONFIG, SWEEP, WORLD, RunDirectory
 from epigrok.records.run_tables import RunTables
 from epigrok.runs.describing import describe, write_identity
 from epigrok.runs.provenance import provenance, this_process
 from epigrok.tasks import sample_world
+from epigrok.workspace import Workspace
 
 
 def require_same_config(run: RunDirectory, config: RunConfig) -> None:
@@ -33,7 +33,11 @@ def require_same_config(run: RunDirectory, config: RunConfig) -> None:
 
 
 def open_or_create(
-    path: Path, config: RunConfig, device: torch.device, workspace: Workspace
+    path: Path,
+    config: RunConfig,
+    device: torch.device,
+    workspace: Workspace,
+    start_over: bool = False,
 ) -> RunDirectory:
     """The directory of a run: made and filled, or checked to belong to the same config.
 
@@ -50,7 +54,7 @@ def open_or_create(
         raise UserError(f"{path} holds {holds}; choose another directory")
     world = path / WORLD
     # A world without a configuration is what a killed process left of who knows which run.
-    if not (is_known and world.exists()):
+    if start_over or not (is_known and world.exists()):
         workspace.write_file(world, save(sample_world(config.task, config.task_seed)))
     _note_process(run, config, device, workspace)
     if not is_known:

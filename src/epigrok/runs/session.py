@@ -9,12 +9,14 @@ from dataclasses import dataclass
 
 import torch
 
+from epigrok.checkpoint_files import checkpoint_path, checkpoint_steps
 from epigrok.config import RunConfig
 from epigrok.config.checks import require_non_negative
 from epigrok.evaluation import evaluation_sets, tracked_evaluation
 from epigrok.evaluation.schema import ACCURACY, EU
 from epigrok.records.directory import RunDirectory
-from epigrok.records.lease import SECONDS, Lease
+from epigrok.records.holder import SECONDS
+from epigrok.records.lease import Lease
 from epigrok.records.position_shards import remove_position_shards
 from epigrok.records.run_tables import RunTables, require_nothing_to_lose
 from epigrok.runs.device import DeviceName
@@ -27,8 +29,6 @@ from epigrok.tasks import build_family
 from epigrok.training import StepRecord, TrainState, initial_state, training_steps
 from epigrok.training.checkpoints import (
     Restored,
-    checkpoint_path,
-    checkpoint_steps,
     keep_resumable,
     ladder_steps,
     restore_newest,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from epigrok.config import RunConfig
 from epigrok.errors import UserError
-from epigrok.files import WorkspaceGoneError, make_writable_directory
+from epigrok.files import make_writable_directory
 from epigrok.posteriors import require_posteriors
 from epigrok.records.directory import RunDirectory
 from epigrok.records.lease import Lease, LeaseLostError, hold_lease
@@ -17,6 +17,7 @@ from epigrok.runs.progress import Reporter, Silent
 from epigrok.runs.recording import open_or_create, require_same_config
 from epigrok.runs.run import Run
 from epigrok.runs.session import DivergedError, Session, TrainOptions
+from epigrok.workspace import WorkspaceGoneError
 
 __all__ = ["DivergedError", "TrainOptions", "train", "write_failure"]
 
@@ -55,7 +56,7 @@ def train(
     ):
         # Asked again, because its last holder may have finished the run a moment ago.
         if not run.is_done:
-            open_or_create(run.path, config, device, lease.workspace)
+            open_or_create(run.path, config, device, lease.workspace, options.start_over)
             with _failure_written_down(run, lease):
                 Session(run, config, options, reporter, device).work(stop, lease)
     return Run(run)

@@ -3,10 +3,11 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from epigrok.files import Workspace, write_by
+from epigrok.files import write_by
 from epigrok.records.directory import PARQUET
 from epigrok.records.position_shards import position_columns, position_shards
 from epigrok.tables.sql_text import quoted_text
+from epigrok.workspace import Workspace
 
 
 def merge_positions(run_path: Path, workspace: Workspace | None = None) -> None:

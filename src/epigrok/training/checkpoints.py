@@ -6,7 +6,7 @@ unpickled except with `weights_only=True`.
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -17,17 +17,23 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from epigrok.checkpoint_files import (
+    DEVIATIONS,
+    EXTENTS,
+    RESUME,
+    WEIGHTS,
+    checkpoint_path,
+    checkpoint_steps,
+    problem_with_checkpoint,
+    steps_with,
+    write_digests,
+)
 from epigrok.errors import UserError
-from epigrok.files import Workspace, WorkspaceGoneError, digest_of
 from epigrok.posteriors import DiagonalGaussian
 from epigrok.posteriors.gaussian import frozen_parameters
 from epigrok.training.loop import TrainState
+from epigrok.workspace import Workspace, WorkspaceGoneError
 
-WEIGHTS, RESUME, DIGESTS = "model.safetensors", "resume.pt", "digests.json"
-EXTENTS = "tables.json"
-"""How far each table had been written, to the byte."""
-DEVIATIONS = "deviations.safetensors"
-"""Standard deviations of the posterior that the optimiser carries, around the weights."""
 NUM_RESUMABLE = 2
 LADDER_START = 0.01
 """Share of the run at which the ladder's second rung stands; the first is step 0."""
@@ -77,8 +83,7 @@ def write_checkpoint(
         }
         torch.save(resume, directory / RESUME)
         (directory / EXTENTS).write_text(json.dumps(extents))
-        digests = {path.name: digest_of(path) for path in sorted(directory.iterdir())}
-        (directory / DIGESTS).write_text(json.dumps(digests))
+        write_digests(directory)
 
     try:
         workspace.write_directory(checkpoint_path(root, state.step), fill)
@@ -99,7 +104,7 @@ def keep_resumable(workspace: Workspace, root: Path, ladder: list[int], number: 
     for step in set(steps) - set(newest):
         workspace.remove(checkpoint_path(root, step) / RESUME)
     # All others, not only those just given up: a kill may have left one half removed.
-    for step in set(_steps_with(root)) - {*newest, *ladder}:
+    for step in set(steps_with(root)) - {*newest, *ladder}:
         workspace.remove(checkpoint_path(root, step))
 
 
@@ -125,16 +130,6 @@ def restore_newest(workspace: Workspace, root: Path, state: TrainState) -> Resto
             stacklevel=2,
         )
     return None
-
-
-def checkpoint_path(root: Path, step: int) -> Path:
-    """Where the checkpoint of `step` lives."""
-    return root / f"step-{step}"
-
-
-def checkpoint_steps(root: Path) -> list[int]:
-    """Steps whose weights are there, in order."""
-    return sorted(_steps_with(root, WEIGHTS))
 
 
 def load_weights(root: Path, step: int) -> dict[str, Tensor]:
@@ -179,35 +174,5 @@ def _restore(directory: Path, state: TrainState) -> None:
     state.step = resume["step"]
 
 
-def problem_with_checkpoint(directory: Path, files: Sequence[str] | None = None) -> str | None:
-    """What proves that files of a checkpoint are not as they were written; None if nothing does.
-
-    Args:
-        directory: The checkpoint.
-        files: Which ones; by default all that it takes to resume.
-    """
-    try:
-        digests = json.loads((directory / DIGESTS).read_text())
-        wanted = (WEIGHTS, RESUME, EXTENTS, *digests) if files is None else files
-        for name in dict.fromkeys(wanted):
-            if digest_of(directory / name) != digests[name]:
-                return f"{name} changed since it was written"
-    except FileNotFoundError as error:
-        return f"{Path(error.filename).name} is missing"
-    except KeyError as error:
-        return f"{DIGESTS} does not list {error}"
-    except (ValueError, TypeError) as error:
-        return f"{DIGESTS} cannot be read: {error}"
-    return None
-
-
 def _resumable_steps(root: Path) -> list[int]:
-    return sorted(_steps_with(root, RESUME))
-
-
-def _steps_with(root: Path, file: str | None = None) -> Iterator[int]:
-    """Steps that have a directory, with a certain file in it if one is named."""
-    for directory in root.glob("step-*"):
-        step = directory.name.removeprefix("step-")
-        if step.isdigit() and (file is None or (directory / file).exists()):
-            yield int(step)
+    return sorted(steps_with(root, RESUME))
