@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+from table_files import append_rows
 
 from epigrok.figures.drawn_figure import DrawnFigure
-from epigrok.files import append_json_lines
 from epigrok.records.directory import RunDirectory
 from epigrok.sweeps.description import Sweep, prepare
 
@@ -49,7 +49,7 @@ def write_run(run: RunDirectory, generalised: int | None, collapsed: int | None)
                 keys = {"step": step, "split": split, "posterior": posterior}
                 values = {"accuracy_final": float(accuracy), "epistemic_final": nats}
                 rows.append({**keys, "num_samples": num_samples, **values})
-    append_json_lines(run.table("metrics"), rows)
+    append_rows(run.table("metrics"), rows)
     last = [row for row in rows if row["step"] == LAST_STEP and row["posterior"] == "laplace"]
     run.write_status(
         state="done",

@@ -6,16 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from table_files import append_rows
 
 from epigrok.errors import UserError
 from epigrok.files import (
-    append_json_lines,
     keep_json_lines,
     make_writable_directory,
     read_json_lines,
-    remove_unfinished,
     write_by,
-    write_directory,
     write_file,
     write_json,
 )
@@ -55,26 +53,9 @@ def test_rows_added_by_several_processes_at_once_are_all_kept(tmp_path: Path) ->
     assert len(read_json_lines(path)) == 120
 
 
-def test_a_directory_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    def fill(directory: Path) -> None:
-        (directory / "a").write_text("1")
-
-    def fail(directory: Path) -> None:
-        fill(directory)
-        raise OSError("disk full")
-
-    write_directory(tmp_path / "made", fill)
-    with pytest.raises(OSError, match="disk full"):
-        write_directory(tmp_path / "never", fail)
-    assert not (tmp_path / "never").exists()
-    (tmp_path / "step-1.77.unfinished").mkdir()
-    remove_unfinished(tmp_path)
-    assert [item.name for item in tmp_path.iterdir()] == ["made"]
-
-
 def test_a_line_cut_short_is_left_out_and_the_others_stay_byte_for_byte(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    append_json_lines(path, [{"step": 1, "x": 0.1}, {"step": 2, "x": 1e-17}])
+    append_rows(path, [{"step": 1, "x": 0.1}, {"step": 2, "x": 1e-17}])
     whole = path.read_text()
     with path.open("a") as file:
         file.write('{"step": 3, "x"')

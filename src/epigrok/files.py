@@ -1,80 +1,45 @@
-"""Files that are either whole or absent, whenever the process is killed."""
+"""Reading and writing single files, whole or not at all; tables of JSON lines."""
 
 import fcntl
+import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from epigrok.errors import UserError
+from epigrok.workspace import Workspace, json_line
 
-_UNFINISHED = ".unfinished"
+
+@contextmanager
+def workspace_in(directory: Path) -> Iterator[Workspace]:
+    """A workspace for one change of files in `directory`, where nobody needs to be kept out."""
+    workspace = Workspace(directory / f".change-{uuid4().hex}")
+    try:
+        yield workspace
+    finally:
+        workspace.close()
 
 
 def write_file(path: Path, content: str | bytes) -> None:
     """Write `path` so that a reader sees the old content or the new, never a part."""
-    data = content.encode() if isinstance(content, str) else content
-
-    def fill(unfinished: Path) -> None:
-        unfinished.write_bytes(data)
-
-    write_by(path, fill)
+    with workspace_in(path.parent) as workspace:
+        workspace.write_file(path, content)
 
 
 def write_by(path: Path, fill: Callable[[Path], None]) -> None:
     """Write `path` by letting `fill` write a file that then takes its name."""
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}{_UNFINISHED}")
-    try:
-        fill(unfinished)
-        _flush_to_disk(unfinished)
-        unfinished.replace(path)
-    except BaseException:
-        # Half a file on a full disk is in the way of everything else.
-        unfinished.unlink(missing_ok=True)
-        raise
-    _flush_to_disk(path.parent)
+    with workspace_in(path.parent) as workspace:
+        workspace.write_by(path, fill)
 
 
 def write_json(path: Path, values: Any) -> None:
     """Write one JSON document, whole or not at all."""
-    write_file(path, json.dumps(values, indent=2, allow_nan=False) + "\n")
-
-
-def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
-    """Create `path` by letting `fill` write into a directory that then takes its name."""
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}{_UNFINISHED}")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    try:
-        fill(unfinished)
-        for file in unfinished.iterdir():
-            _flush_to_disk(file)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
-    shutil.rmtree(path, ignore_errors=True)
-    unfinished.replace(path)
-    _flush_to_disk(path.parent)
-
-
-def remove_unfinished(directory: Path) -> None:
-    """Clear away what a killed process left half written."""
-    for leftover in directory.glob(f"*{_UNFINISHED}"):
-        if leftover.is_dir():
-            shutil.rmtree(leftover)
-        else:
-            leftover.unlink()
-
-
-def append_json_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Append one JSON object a line; they are on disk when this returns."""
-    with path.open("a") as file:
-        file.writelines(map(_line, rows))
-        file.flush()
-        os.fsync(file.fileno())
+    with workspace_in(path.parent) as workspace:
+        workspace.write_json(path, values)
 
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
@@ -83,7 +48,10 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def keep_json_lines(
-    path: Path, is_kept: Callable[[dict[str, Any]], bool], added: Iterable[dict[str, Any]] = ()
+    path: Path,
+    is_kept: Callable[[dict[str, Any]], bool],
+    added: Iterable[dict[str, Any]] = (),
+    workspace: Workspace | None = None,
 ) -> None:
     """Drop the rows that `is_kept` refuses and add others, all at once.
 
@@ -91,9 +59,10 @@ def keep_json_lines(
     """
     with one_at_a_time(path.parent):
         kept = [line for line, row in _whole_lines(path) if is_kept(row)]
-        new = [_line(row) for row in added]
+        new = [json_line(row) for row in added]
         if path.exists() or new:
-            write_file(path, "".join(kept + new))
+            write = write_file if workspace is None else workspace.write_file
+            write(path, "".join(kept + new))
 
 
 @contextmanager
@@ -115,15 +84,16 @@ def make_writable_directory(path: Path) -> None:
     """Create `path` if need be; a place that cannot be written to is the user's mistake."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        probe = path / f"probe.{os.getpid()}{_UNFINISHED}"
-        probe.touch()
-        probe.unlink()
+        with workspace_in(path):
+            pass
     except OSError as error:
         raise UserError(f"cannot write to {path}: {error.strerror}") from error
 
 
-def _line(row: dict[str, Any]) -> str:
-    return json.dumps(row, allow_nan=False) + "\n"
+def digest_of(path: Path) -> str:
+    """A digest of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -141,11 +111,3 @@ def _whole_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         if not isinstance(row, dict):
             raise UserError(f"{path} is damaged: its line {number} is no JSON object")
         yield text, row
-
-
-def _flush_to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -13,7 +13,9 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = [
     {"errors", "exit_codes", "lazy_names", "wording", "columns"},
-    {"files", "registry"},
+    {"workspace", "registry"},
+    {"files"},
+    {"checkpoint_files"},
     {"config", "random_streams"},
     {"tasks", "model", "theory", "uncertainty"},
     {"posteriors"},

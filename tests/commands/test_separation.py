@@ -4,9 +4,9 @@ import csv
 from pathlib import Path
 
 import pytest
+from table_files import append_rows
 
 from epigrok.cli import main
-from epigrok.files import append_json_lines
 from epigrok.sweeps.description import Condition, Sweep, prepare
 
 FINAL_EPISTEMIC = {"plain": 0.02, "random labels": 0.4}
@@ -28,7 +28,7 @@ def write_sweep(directory: Path, methods: tuple[str, ...]) -> Path:
         is_control = run.config().task.random_labels
         final = FINAL_EPISTEMIC["random labels" if is_control else "plain"]
         for step, epistemic in ((0, 0.5), (20, final)):
-            append_json_lines(
+            append_rows(
                 run.table("metrics"),
                 (
                     {

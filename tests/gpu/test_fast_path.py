@@ -107,7 +107,7 @@ def test_two_hundred_steps_agree_with_textbook_training() -> None:
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_a_checkpoint_from_the_gpu_goes_on_anywhere(name: str, tmp_path) -> None:
+def test_a_checkpoint_from_the_gpu_goes_on_anywhere(name: str, tmp_path, workspace) -> None:
     config = small(name)
     world = sample_world(config.task, 0)
     torch.compiler.reset()
@@ -115,11 +115,11 @@ def test_a_checkpoint_from_the_gpu_goes_on_anywhere(name: str, tmp_path) -> None
     steps = training_steps(state, build_family(config, world, "cuda"), config, True)
     for _ in range(6):
         next(steps)
-    write_checkpoint(tmp_path, state, [])
+    write_checkpoint(workspace, tmp_path, state, [], {})
     expected = [next(steps).loss.item() for _ in range(3)]
     for device in ("cuda", "cpu"):
         state = initial_state(config, device)
-        assert restore_newest(tmp_path, state)
+        assert restore_newest(workspace, tmp_path, state)
         resumed = training_steps(
             state, build_family(config, world, device), config, compiled=device == "cuda"
         )

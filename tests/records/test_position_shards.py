@@ -10,12 +10,12 @@ from safetensors.numpy import save_file
 from epigrok.evaluation.schema import METRIC_NAMES
 from epigrok.records.directory import PARQUET
 from epigrok.records.position_shards import (
-    forget_positions_after,
     position_columns,
     position_shards,
     remove_position_shards,
     shard_path,
 )
+from epigrok.workspace import Workspace
 
 
 def write_shard(
@@ -77,16 +77,12 @@ def test_without_files_there_are_no_rows(tmp_path: Path) -> None:
     assert all(len(column) == 0 for column in position_columns(tmp_path).values())
 
 
-def test_what_came_after_a_step_is_forgotten(tmp_path: Path) -> None:
-    files = [write_shard(tmp_path, step, [1.0]) for step in (0, 9, 10, 100)]
-    forget_positions_after(tmp_path, 9)
-    assert position_shards(tmp_path) == files[:2]
-
-
-def test_files_are_removed_only_once_the_table_is_there(tmp_path: Path) -> None:
+def test_files_are_removed_only_once_the_table_is_there(
+    tmp_path: Path, workspace: Workspace
+) -> None:
     file = write_shard(tmp_path, 0, [1.0])
-    remove_position_shards(tmp_path)
+    remove_position_shards(tmp_path, workspace)
     assert file.exists()
     (tmp_path / PARQUET).touch()
-    remove_position_shards(tmp_path)
+    remove_position_shards(tmp_path, workspace)
     assert not file.parent.exists()

@@ -9,7 +9,8 @@ import pytest
 
 from epigrok.errors import UserError
 from epigrok.records.directory import RunDirectory
-from epigrok.records.lease import LEASE, hold_lease
+from epigrok.records.holder import LEASE
+from epigrok.records.lease import hold_lease
 from epigrok.records.status import counts, read_status, read_statuses
 from epigrok.sweeps.description import Sweep, prepare
 

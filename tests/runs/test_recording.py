@@ -1,7 +1,6 @@
-"""Filling a run directory: made once, checked ever after, and set back to any step."""
+"""Filling a run directory: made once, and checked ever after."""
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,66 +10,65 @@ from tiny_run import EVALUATION, tiny
 
 from epigrok.errors import UserError
 from epigrok.evaluation import EvaluationRow
-from epigrok.evaluation.schema import TRAINING_TABLES
-from epigrok.records.directory import RunDirectory
 from epigrok.runs import Run
 from epigrok.runs.recording import (
-    forget_rows_after,
     open_or_create,
     require_same_config,
     status_scores,
 )
+from epigrok.workspace import Workspace
 
 CPU = torch.device("cpu")
 
 
-def test_a_new_directory_is_filled_and_an_old_one_only_checked(tmp_path: Path) -> None:
-    run = open_or_create(tmp_path / "run", tiny(), CPU)
+def test_a_new_directory_is_filled_and_an_old_one_only_checked(
+    tmp_path: Path, workspace: Workspace
+) -> None:
+    run = open_or_create(tmp_path, tiny(), CPU, workspace)
     assert run.config() == tiny()
     world = (run.path / "world.safetensors").read_bytes()
-    (run.path / "half.123.unfinished").write_text("")
-    again = open_or_create(run.path, tiny(), CPU)
+    again = open_or_create(run.path, tiny(), CPU, workspace)
     assert len(again.provenance()["processes"]) == 2
-    assert not (run.path / "half.123.unfinished").exists()
     assert (run.path / "world.safetensors").read_bytes() == world
     with pytest.raises(UserError, match="another configuration; differing fields: run_seed: 0 -> "):
-        open_or_create(run.path, tiny(run_seed=1), CPU)
+        open_or_create(run.path, tiny(run_seed=1), CPU, workspace)
 
 
-def test_a_world_without_a_configuration_is_drawn_anew(tmp_path: Path) -> None:
-    run = open_or_create(tmp_path, tiny(), CPU)
-    (tmp_path / "config.json").unlink()
-    open_or_create(tmp_path, tiny(task_seed=1), CPU)
-    expected = open_or_create(tmp_path / "other", tiny(task_seed=1), CPU)
+def test_a_world_without_a_configuration_is_drawn_anew(
+    tmp_path: Path, workspace: Workspace
+) -> None:
+    for name in ("run", "other", "first"):
+        (tmp_path / name).mkdir()
+    run = open_or_create(tmp_path / "run", tiny(), CPU, workspace)
+    (run.path / "config.json").unlink()
+    open_or_create(run.path, tiny(task_seed=1), CPU, workspace)
+    expected = open_or_create(tmp_path / "other", tiny(task_seed=1), CPU, workspace)
     ours, theirs = run.world(), expected.world()
     assert ours.keys() == theirs.keys() != set()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-    first = open_or_create(tmp_path / "first", tiny(), CPU).world()
+    first = open_or_create(tmp_path / "first", tiny(), CPU, workspace).world()
     assert not all(torch.equal(ours[name], first[name]) for name in ours)
 
 
-def test_what_differs_is_named(tmp_path: Path) -> None:
-    run = open_or_create(tmp_path, tiny(), CPU)
+def test_what_differs_is_named(tmp_path: Path, workspace: Workspace) -> None:
+    run = open_or_create(tmp_path, tiny(), CPU, workspace)
     require_same_config(run, tiny())
     other = tiny(replace(EVALUATION, every=6), batch_size=16)
     with pytest.raises(UserError, match=r"batch_size: 32 -> 16; evaluation\.every: 5 -> 6"):
         require_same_config(run, other)
 
 
-def test_rows_after_a_step_are_forgotten_in_every_table_of_training(
-    finished: Run, tmp_path: Path
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"processes": 3}'])
+def test_a_damaged_provenance_is_kept_under_another_name(
+    content: str, tmp_path: Path, workspace: Workspace
 ) -> None:
-    shutil.copytree(finished.path, tmp_path / "run")
-    run = RunDirectory(tmp_path / "run")
-    run.table("evaluation").write_text('{"step": 20}\n')
-    steps = {name: {row["step"] for row in run.rows(name)} for name in TRAINING_TABLES}
-    forget_rows_after(run, 10)
-    for name in TRAINING_TABLES:
-        assert {row["step"] for row in run.rows(name)} == {k for k in steps[name] if k <= 10}, name
-    assert run.rows("evaluation") == [{"step": 20}]
-    assert steps["calibration"] == {20}
-    forget_rows_after(run, -1)
-    assert not any(run.rows(name) for name in TRAINING_TABLES)
+    open_or_create(tmp_path, tiny(), CPU, workspace)
+    for number in range(2):
+        (tmp_path / "provenance.json").write_text(content)
+        with pytest.warns(UserWarning, match=f"was moved to provenance-{number}.json"):
+            run = open_or_create(tmp_path, tiny(), CPU, workspace)
+        assert (tmp_path / f"provenance-{number}.json").read_text() == content
+        assert len(run.provenance()["processes"]) == 1
 
 
 def test_a_finished_run_tells_how_often_each_confidence_was_right(finished: Run) -> None:

@@ -20,10 +20,12 @@ from epigrok.cli import main
 from epigrok.config import RunConfig, preset
 from epigrok.errors import UserError
 from epigrok.records.directory import RunDirectory
-from epigrok.records.lease import LeaseHeldError, hold_lease, read_holder
+from epigrok.records.holder import read_holder
+from epigrok.records.lease import LeaseHeldError, hold_lease
 from epigrok.runs import Run, TrainOptions
 from epigrok.runs.describing import write_identity
 from epigrok.sweeps.description import Sweep, prepare
+from epigrok.workspace import Workspace
 
 SPLITS = ("id_train", "id_val", "ood_val")
 
@@ -80,8 +82,8 @@ def test_a_run_killed_right_after_it_was_done_has_the_checkpoints_of_any_other(
     epigrok.train(tiny(), tmp_path, TrainOptions(stop_at_step=17))
     mark_done = RunDirectory.mark_done
 
-    def mark_done_and_be_killed(run: RunDirectory) -> None:
-        mark_done(run)
+    def mark_done_and_be_killed(run: RunDirectory, workspace: Workspace) -> None:
+        mark_done(run, workspace)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(RunDirectory, "mark_done", mark_done_and_be_killed)
@@ -90,16 +92,66 @@ def test_a_run_killed_right_after_it_was_done_has_the_checkpoints_of_any_other(
     assert_same_run(RunDirectory(tmp_path), finished.directory)
 
 
-def test_a_damaged_table_of_one_evaluation_does_not_stop_the_run(
-    finished: Run, tmp_path: Path
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("metrics.jsonl", "flip"),
+        ("metrics.jsonl", "cut"),
+        ("timings.jsonl", "remove"),
+        ("positions/step-5.safetensors", "flip"),
+        ("positions/step-5.safetensors", "remove"),
+        ("world.safetensors", "flip"),
+        ("world.safetensors", "cut"),
+        ("world.safetensors", "remove"),
+    ],
+)
+def test_a_damaged_file_is_noticed_before_the_run_goes_on(
+    name: str, damage: str, tmp_path: Path
 ) -> None:
     epigrok.train(tiny(), tmp_path, TrainOptions(stop_at_step=12))
-    (tmp_path / "positions/step-5.safetensors").write_bytes(b"")
-    with pytest.warns(UserWarning, match=r"step-5.safetensors is damaged and left out"):
-        run = epigrok.train(tiny(), tmp_path)
-    assert run.is_done
-    others = [row for row in positions(finished.directory) if row[0] != 5]
-    assert positions(run.directory) == others
+    file = tmp_path / name
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    if damage == "flip":
+        file.write_bytes(content)
+    elif damage == "cut":
+        file.write_bytes(content[: len(content) // 3])
+    else:
+        file.unlink()
+    if (name, damage) == ("world.safetensors", "remove"):
+        # Drawn anew, and the same: it follows from the configuration.
+        assert epigrok.train(tiny(), tmp_path).is_done
+        return
+    before = {path: path.read_bytes() for path in tmp_path.glob("*.jsonl")}
+    with pytest.raises(UserError, match=rf"{Path(name).name}"):
+        epigrok.train(tiny(), tmp_path)
+    assert before == {path: path.read_bytes() for path in tmp_path.glob("*.jsonl")}
+    assert epigrok.train(tiny(), tmp_path, TrainOptions(start_over=True)).is_done
+
+
+@pytest.mark.parametrize("lost", ["DONE", "resume"])
+def test_rows_that_no_checkpoint_can_repeat_are_never_deleted(lost: str, tmp_path: Path) -> None:
+    stop = 12 if lost == "resume" else None
+    epigrok.train(tiny(), tmp_path, TrainOptions(stop_at_step=stop))
+    (tmp_path / "DONE").unlink(missing_ok=True)
+    for file in tmp_path.rglob("resume.pt"):
+        file.unlink()
+    before = {path: path.read_bytes() for path in tmp_path.glob("*.jsonl")}
+    last = 20 if lost == "DONE" else 10
+    with pytest.raises(UserError, match=rf"rows up to step {last}, but no .*--start-over"):
+        epigrok.train(tiny(), tmp_path)
+    assert before == {path: path.read_bytes() for path in tmp_path.glob("*.jsonl")}
+    assert epigrok.train(tiny(), tmp_path, TrainOptions(start_over=True)).is_done
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"step": 20, "tables": {}, "files": {}}'])
+def test_a_done_that_says_nothing_of_the_run_is_not_believed(
+    content: str, finished: Run, tmp_path: Path
+) -> None:
+    epigrok.train(tiny(), tmp_path, TrainOptions(stop_at_step=10))
+    (tmp_path / "DONE").write_text(content)
+    run = epigrok.train(tiny(), tmp_path)
+    assert_same_run(run.directory, finished.directory)
 
 
 def test_how_often_and_what_is_evaluated_leaves_the_weights_alone(

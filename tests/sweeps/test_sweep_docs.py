@@ -6,12 +6,12 @@ from math import log
 from pathlib import Path
 
 import pytest
+from table_files import append_rows
 
 from epigrok.cli import COMMANDS
 from epigrok.config import preset, presets
 from epigrok.config.posterior import BELIEVES_CLEAN, ORACLES, parse_posterior
 from epigrok.evaluation.schema import METRIC_NAMES
-from epigrok.files import append_json_lines
 from epigrok.posteriors.kinds import posterior_kinds
 from epigrok.sweeps.description import Sweep, prepare, runs_of, sweep_from_json
 from epigrok.sweeps.shipped import find_sweep
@@ -36,15 +36,15 @@ def store(tmp_path: Path) -> SweepStore:
         scores = {"epistemic_final": 1.0, "epistemic_se_final": 0.1, "kl_generalising_final": 0.5}
         for step in (0, num_steps):
             seconds = {"step": step, "seconds_training": 1.0, "seconds_evaluating": 1.0}
-            append_json_lines(run.table("timings"), [seconds])
+            append_rows(run.table("timings"), [seconds])
             rows = [
                 {"step": step, **keys, **scores, "accuracy_final": step / num_steps, "posterior": p}
                 for p in ("point", "laplace")
             ]
-            append_json_lines(run.table("metrics"), rows)
-        append_json_lines(run.table("final"), rows)
+            append_rows(run.table("metrics"), rows)
+        append_rows(run.table("final"), rows)
         oracle = {"step": 0, **keys, "posterior": "oracle-generalising", "total_final": 0.25}
-        append_json_lines(run.table("exact"), [oracle])
+        append_rows(run.table("exact"), [oracle])
     return open_sweep(tmp_path)
 
 

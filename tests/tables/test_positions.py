@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from table_files import record
 
 from epigrok.evaluation import Evaluation, EvaluationRow
 from epigrok.evaluation.schema import METRIC_NAMES
 from epigrok.records.directory import PARQUET, RunDirectory
-from epigrok.runs.recording import record_evaluation
 from epigrok.sweeps.description import Sweep, prepare
 from epigrok.tables import open_sweep
 from epigrok.tables.positions import merge_positions
@@ -19,8 +19,7 @@ def run(tmp_path: Path) -> RunDirectory:
     (run,) = prepare(tmp_path / "it's", Sweep(name="s", methods=("icl-tiny",))).values()
     values = {name: torch.tensor([0.5, float("nan"), 0.25]) for name in METRIC_NAMES}
     row = EvaluationRow("id_val", "point", 1, 4, {}, values, torch.zeros(3, 15))
-    record_evaluation(run, Evaluation(0, [row], exact=[row]))
-    record_evaluation(run, Evaluation(10, [row], final=[row]))
+    record(run, Evaluation(0, [row], exact=[row]), Evaluation(10, [row], final=[row]))
     return run
 
 

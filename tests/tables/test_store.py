@@ -1,5 +1,6 @@
 """One query over a sweep, whatever state its runs are in."""
 
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,6 +10,7 @@ import duckdb
 import numpy as np
 import pytest
 import torch
+from table_files import record
 from written_runs import write_table
 
 import epigrok
@@ -16,8 +18,6 @@ from epigrok.errors import UserError
 from epigrok.evaluation import Evaluation, EvaluationRow
 from epigrok.evaluation.schema import METRIC_NAMES, TABLES
 from epigrok.records.directory import PARQUET, RunDirectory
-from epigrok.records.position_shards import remove_position_shards
-from epigrok.runs.recording import forget_rows_after, record_evaluation
 from epigrok.sweeps.description import Sweep, prepare
 from epigrok.tables import SweepStore, open_sweep
 from epigrok.tables.positions import merge_positions
@@ -62,8 +62,7 @@ def evaluation(run: RunDirectory, step: int) -> Evaluation:
 
 
 def write_run(run: RunDirectory, steps: tuple[int, ...] = (0, 10)) -> None:
-    for step in steps:
-        record_evaluation(run, evaluation(run, step))
+    record(run, *(evaluation(run, step) for step in steps))
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +72,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> SweepStore:
     for run in prepare(directory, SWEEP).values():
         write_run(run)
         merge_positions(run.path)
-        remove_position_shards(run.path)
+        shutil.rmtree(run.path / "positions")
         run.mark_done()
     return open_sweep(directory)
 
@@ -140,8 +139,8 @@ def test_latest_is_the_final_evaluation_or_the_end_of_the_curve(tmp_path: Path) 
     write_run(going_on, (0, 5))
     write_run(ended)
     # Killed after its last evaluation and set back to the checkpoint before.
-    write_run(resumed)
-    forget_rows_after(resumed, 0)
+    write_run(resumed, (0,))
+    resumed.table("final").write_text("")
     query = """select run_id, step, max(num_samples), count(*) from {} where split = 'id_val'
                group by all order by all"""
     found = open_sweep(tmp_path)

@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +11,9 @@ import tyro
 
 from epigrok.commands.arguments import parse
 from epigrok.errors import UserError
-from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_HELD, EXIT_STOPPED
+from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_HELD, EXIT_LOST, EXIT_STOPPED
 from epigrok.records.directory import RunDirectory
-from epigrok.records.lease import LeaseHeldError, LeaseLostError, is_held
+from epigrok.records.lease import LeaseHeldError, LeaseLostError, hold_lease, is_held
 from epigrok.runs.device import DeviceName
 from epigrok.sweeps.engines.worker import WorkerOptions, stop_without_driver
 
@@ -22,7 +23,7 @@ class RunArguments:
     """Train or resume the run whose config.json lies in RUN_DIR, as the workers of a sweep do.
 
     Exit code: 0 done, 130 stopped and saved, 1 failed (see status.json), 75 somebody else is
-    working on it.
+    working on it, 76 somebody else took it over.
     """
 
     run_dir: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN_DIR")]
@@ -66,14 +67,14 @@ def _work(run: RunDirectory, parsed: RunArguments) -> int:
         return EXIT_HELD
     except (DivergedError, LeaseLostError) as error:
         print(f"epigrok: {error}", flush=True)
-        return EXIT_HELD if isinstance(error, LeaseLostError) else EXIT_FAILED
+        return EXIT_LOST if isinstance(error, LeaseLostError) else EXIT_FAILED
     except Exception as error:
         if isinstance(error, UserError):
             print(f"epigrok: error: {error}", flush=True)
         else:
             traceback.print_exc()
         # Also for what went wrong before the lease was held, such as a GPU that is not there.
-        if not is_held(run.path):
-            write_failure(run, error)
+        with suppress(LeaseHeldError, LeaseLostError, OSError), hold_lease(run.path) as lease:
+            write_failure(run, error, lease)
         return EXIT_FAILED
     return EXIT_DONE if result.is_done else EXIT_STOPPED

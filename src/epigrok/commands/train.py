@@ -12,7 +12,7 @@ import tyro
 
 from epigrok.commands.arguments import parse, preset_and_rest
 from epigrok.config import RunConfig, departures_from_recipe, preset, run_id
-from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED
+from epigrok.exit_codes import EXIT_FAILED, EXIT_LOST, EXIT_STOPPED
 from epigrok.records.directory import RunDirectory
 from epigrok.records.lease import LeaseLostError
 from epigrok.runs import DivergedError, Run, TrainOptions, train
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
             run = train(config, out, options, reporter)
     except (DivergedError, LeaseLostError) as error:
         print(f"epigrok: {error}", file=sys.stderr)
-        return EXIT_FAILED
+        return EXIT_LOST if isinstance(error, LeaseLostError) else EXIT_FAILED
     return _conclude(run, rest, options.stop_at_step)
 
 

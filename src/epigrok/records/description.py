@@ -7,10 +7,19 @@ from typing import Any
 from epigrok.columns import Column
 from epigrok.config import Split
 from epigrok.errors import UserError
+from epigrok.records.manifest import DESCRIPTION
+
+__all__ = [
+    "DESCRIPTION",
+    "FORMAT",
+    "NeededPlugin",
+    "RunDescription",
+    "TrackedPosterior",
+    "description_from_json",
+]
 
 FORMAT = 1
 """Of run directories; a directory with another number is refused."""
-DESCRIPTION = "run.json"
 
 
 @dataclass(frozen=True)

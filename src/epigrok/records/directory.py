@@ -11,7 +11,7 @@ checkpoints/step-N/    weights, and for the newest two what resuming needs
 status.json            where the run stands
 lease.json             who works on it now
 log.txt                what a worker of a sweep printed
-DONE                   written last
+DONE                   written last: what the run must hold, with digests (`records/manifest.py`)
 
 Nothing here imports torch: looking at results must be instant.
 """
@@ -22,15 +22,18 @@ from pathlib import Path
 from typing import Any
 
 from epigrok.config import RunConfig, from_json
+from epigrok.config.checks import require
 from epigrok.errors import UserError
-from epigrok.evaluation.schema import TABLES
-from epigrok.files import read_json_lines, write_file, write_json
+from epigrok.evaluation.schema import TABLES, TRAINING_TABLES
+from epigrok.files import digest_of, read_json_lines, write_json
 from epigrok.records.description import DESCRIPTION, RunDescription, description_from_json
+from epigrok.records.manifest import CONFIG, DONE, PARQUET, WORLD, manifest_of, read_manifest
+from epigrok.workspace import Workspace
 
-CONFIG = "config.json"
+__all__ = ["CONFIG", "PARQUET", "SWEEP", "WORLD", "RunDirectory", "run_directories"]
+
 SWEEP = "sweep.json"
 """Beside the runs of a sweep: what they are runs of."""
-PARQUET = "positions-0.parquet"
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class RunDirectory:
     @property
     def is_done(self) -> bool:
         """Whether the run took its last step and wrote everything down."""
-        return (self.path / "DONE").exists()
+        return read_manifest(self.path) is not None
 
     def table(self, name: str) -> Path:
         """The JSON-lines file of table `name`."""
@@ -96,7 +99,11 @@ class RunDirectory:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
-        path = self.path / "world.safetensors"
+        path = self.path / WORLD
+        manifest = read_manifest(self.path)
+        if manifest is not None and path.exists():
+            is_intact = manifest["files"].get(WORLD) == digest_of(path)
+            require(is_intact, f"{path} is damaged: it changed since the run was finished")
         try:
             return load_file(path)
         except (SafetensorError, OSError) as error:
@@ -121,13 +128,17 @@ class RunDirectory:
         except ValueError as error:
             raise UserError(f"{path} is not valid JSON: {error}") from error
 
-    def write_status(self, **values: Any) -> None:
-        """Say where the run stands."""
-        write_json(self.path / "status.json", values)
+    def write_status(self, workspace: Workspace | None = None, **values: Any) -> None:
+        """Say where the run stands; whoever holds it passes its workspace."""
+        write = write_json if workspace is None else workspace.write_json
+        write(self.path / "status.json", values)
 
-    def mark_done(self) -> None:
-        """Declare the run finished."""
-        write_file(self.path / "DONE", "")
+    def mark_done(self, workspace: Workspace | None = None) -> None:
+        """Declare the run finished, with all that its directory holds now."""
+        step = self.config_json()["num_steps"]
+        tables = {name: self.table(name) for name in TRAINING_TABLES}
+        write = write_json if workspace is None else workspace.write_json
+        write(self.path / DONE, manifest_of(self.path, tables, step))
 
 
 def run_directories(path: Path) -> list[RunDirectory]:

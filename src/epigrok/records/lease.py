@@ -8,6 +8,10 @@ elsewhere when its heartbeat is older than it promised.
 To take over from a dead holder with token T, a process first puts its own lease under the name
 `lease.json.after-T`, which only one process can, and then renames it to `lease.json`. If it dies in
 between, its claim is taken over in the same way.
+
+A holder that only hung does not know that it was given up. So all its changes go through a
+workspace of its own, `.work-T`, made before it asked for the lease; the first act of a successor is
+to take all other workspaces away, and from then on nobody else can change the run.
 """
 
 import json
@@ -18,18 +22,27 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
-from epigrok.config.checks import require_positive
+from epigrok.config.checks import require
 from epigrok.errors import UserError
+from epigrok.records.holder import (
+    LEASE,
+    LONGEST,
+    SECONDS,
+    holder_at,
+    process_start_of,
+    read_holder,
+    this_job,
+    this_machine,
+    token_at,
+)
+from epigrok.workspace import Workspace, WorkspaceGoneError, change
 
-LEASE = "lease.json"
-SECONDS = 60.0
-"""Age of a heartbeat after which a holder on another machine counts as dead."""
 BEATS_PER_LEASE = 4
+_WORKSPACE = ".work-"
 _ATTEMPTS = 8
 
 
@@ -40,43 +53,20 @@ class LeaseHeldError(UserError):
 class LeaseLostError(RuntimeError):
     """Somebody else took the run over, believing this process dead."""
 
-
-@dataclass(frozen=True)
-class Holder:
-    """Who a lease belongs to."""
-
-    token: str
-    host: str
-    machine: str
-    """Host, boot and process namespace: where `pid` means something."""
-    pid: int
-    process_start: str
-    """Tells a process from a later one with the same number; empty where unknown."""
-    job: str
-    """Scheduler's job number, or empty."""
-    job_restarts: int
-    seconds: float
-    """Age of the heartbeat at which the holder wants to be counted as dead."""
-    heartbeat: float = 0.0
-
-    def is_alive(self, now: float | None = None) -> bool:
-        """Whether the lease is in force at the time `now` of the file system's clock."""
-        if self.machine == _this_machine():
-            return _is_running(self.pid, self.process_start)
-        if self.job and self.job == _job()[0] and self.job_restarts < _job()[1]:
-            return False  # an earlier life of the very job that asks
-        return (time.time() if now is None else now) - self.heartbeat <= self.seconds
-
-    def __str__(self) -> str:
-        job = f", job {self.job}" if self.job else ""
-        return f"process {self.pid} on {self.host}{job}"
+    def __init__(self, run_path: Path) -> None:
+        super().__init__(
+            f"another process has taken over {run_path} while this one hung; it stops here and "
+            "has changed nothing since"
+        )
 
 
 class Lease:
     """A lease held by this process, kept alive by a thread of its own."""
 
-    def __init__(self, path: Path, token: str, seconds: float) -> None:
+    def __init__(self, path: Path, token: str, seconds: float, workspace: Workspace) -> None:
         self._path, self._token, self._seconds = path, token, seconds
+        self.workspace = workspace
+        """Through which alone the run may be changed."""
         self._is_lost = False
         self._last_beat = time.time()
         self._is_released = threading.Event()
@@ -89,27 +79,27 @@ class Lease:
         """Raise unless the run is still this process's to write to."""
         if time.time() - self._last_beat > self._seconds:
             # The whole process was stopped, its heart too: others may have given it up since.
-            self._is_lost = _token_at(self._path) != self._token
+            self._is_lost = token_at(self._path) != self._token
         if self._is_lost:
-            raise LeaseLostError(
-                f"another process has taken over {self._path.parent} while this one hung; "
-                "it stops without writing anything more"
-            )
+            raise LeaseLostError(self._path.parent)
 
     def release(self) -> None:
         """Let others work on the run."""
         self._is_released.set()
         self._pulse.join()
         self._file.close()
-        if _token_at(self._path) == self._token:
-            self._path.unlink(missing_ok=True)
+        # By way of the workspace, so that a successor's lease cannot be removed for ours.
+        with suppress(WorkspaceGoneError):
+            if token_at(self._path) == self._token:
+                self.workspace.remove(self._path)
+            self.workspace.close()
 
     def _beat(self) -> None:
         while not self._is_lost and not self._is_released.wait(self._seconds / BEATS_PER_LEASE):
             # A file system that fails for a moment is no reason to stop.
             with suppress(OSError):
                 os.utime(self._file.fileno())
-                self._is_lost = _token_at(self._path) != self._token
+                self._is_lost = token_at(self._path) != self._token
                 self._last_beat = time.time()
 
 
@@ -119,44 +109,58 @@ def hold_lease(run_path: Path, seconds: float = SECONDS) -> Iterator[Lease]:
     lease = acquire(run_path, seconds)
     try:
         yield lease
+    except Exception as error:
+        # Whatever failed, if the workspace is gone it failed because of that.
+        if isinstance(error, LeaseLostError) or lease.workspace.path.exists():
+            raise
+        raise LeaseLostError(run_path) from error
     finally:
         lease.release()
 
 
 def acquire(run_path: Path, seconds: float = SECONDS) -> Lease:
     """Take the lease on a run, also from a dead holder."""
-    require_positive(lease_seconds=seconds)
+    require(0.0 < seconds <= LONGEST, f"lease_seconds must lie in (0, {LONGEST:g}], got {seconds}")
     path, token = run_path / LEASE, uuid4().hex
     candidate = run_path / f"{LEASE}.{token}"
-    job, restarts = _job()
+    job, restarts = this_job()
     content = {
         "token": token,
         "host": socket.gethostname(),
-        "machine": _this_machine(),
+        "machine": this_machine(),
         "pid": os.getpid(),
-        "process_start": _process_start(os.getpid()),
+        "process_start": process_start_of(os.getpid()),
         "job": job,
         "job_restarts": restarts,
         "seconds": seconds,
     }
+    workspace = Workspace(run_path / f"{_WORKSPACE}{token}")
     try:
-        with candidate.open("x") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        is_ours = _put(candidate, path, token)
+        _write_candidate(candidate, content)
+        if not _put(candidate, path, token):
+            holder = read_holder(run_path) or "another process"
+            raise LeaseHeldError(
+                f"{run_path} is being worked on by {holder}; let it finish or stop it"
+            )
+        lease = Lease(path, token, seconds, workspace)
+        try:
+            _take_workspaces_away(run_path, workspace)
+            # Its last holder, if it woke up right now, may have removed the lease as its own.
+            if token_at(path) != token and not _put(candidate, path, token):
+                raise WorkspaceGoneError
+            _sweep_up(run_path)
+        except BaseException as error:
+            lease.release()
+            if isinstance(error, WorkspaceGoneError):
+                # This process hung so long while it asked that somebody took over already.
+                raise LeaseLostError(run_path) from None
+            raise
+        return lease
+    except BaseException:
+        workspace.close()
+        raise
     finally:
-        candidate.unlink(missing_ok=True)
-    if not is_ours:
-        holder = read_holder(run_path) or "another process"
-        raise LeaseHeldError(f"{run_path} is being worked on by {holder}; let it finish or stop it")
-    _sweep_up(run_path)
-    return Lease(path, token, seconds)
-
-
-def read_holder(run_path: Path) -> Holder | None:
-    """Who holds the lease on a run, dead or alive; None if nobody does."""
-    return _holder_at(run_path / LEASE)
+        _remove(candidate)
 
 
 def is_held(run_path: Path) -> bool:
@@ -168,6 +172,14 @@ def is_held(run_path: Path) -> bool:
     )
 
 
+def _write_candidate(candidate: Path, content: dict[str, Any]) -> None:
+    change("create", candidate)
+    with candidate.open("x") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def _put(candidate: Path, path: Path, token: str) -> bool:
     """Give the file of `candidate` the name `path`, which must be free or a dead holder's."""
     for _ in range(_ATTEMPTS):
@@ -175,7 +187,7 @@ def _put(candidate: Path, path: Path, token: str) -> bool:
             _link(candidate, path)
             return True
         except FileExistsError:
-            holder = _holder_at(path)
+            holder = holder_at(path)
         if holder is None:
             continue  # released since
         if holder.token == token:
@@ -186,16 +198,21 @@ def _put(candidate: Path, path: Path, token: str) -> bool:
         claim = path.with_name(f"{LEASE}.after-{holder.token}")
         if not _put(candidate, claim, token):
             return False
-        if _token_at(claim) == token:
+        if token_at(claim) == token:
             # Gone only if this process hung so long that its claim was taken over.
             with suppress(FileNotFoundError):
-                claim.replace(path) if _token_at(path) == holder.token else claim.unlink()
-        if _token_at(path) == token:
+                if token_at(path) == holder.token:
+                    change("rename", path)
+                    claim.replace(path)
+                else:
+                    _remove(claim)
+        if token_at(path) == token:
             return True
     return False
 
 
 def _link(candidate: Path, path: Path) -> None:
+    change("create", path)
     try:
         os.link(candidate, path)
     except FileExistsError:
@@ -206,32 +223,24 @@ def _link(candidate: Path, path: Path) -> None:
             file.write(candidate.read_bytes())
 
 
-def _holder_at(path: Path) -> Holder | None:
-    try:
-        # Opening, not only asking for the time, makes a network file system look again.
-        with path.open("rb") as file:
-            found, content = os.fstat(file.fileno()), file.read()
-    except FileNotFoundError:
-        return None
-    try:
-        return Holder(**json.loads(content), heartbeat=found.st_mtime)
-    except (ValueError, TypeError):
-        unreadable = f"unreadable-{found.st_ino}-{found.st_mtime_ns}"
-        host = f"an unknown host (its {path.name} is damaged and counts for {SECONDS:g} s)"
-        return Holder(unreadable, host, "", 0, "", "", 0, SECONDS, found.st_mtime)
-
-
-def _token_at(path: Path) -> str | None:
-    holder = _holder_at(path)
-    return None if holder is None else holder.token
+def _take_workspaces_away(run_path: Path, own: Workspace) -> None:
+    """Stop everybody who held or wanted the lease before from changing the run."""
+    for other in run_path.glob(f"{_WORKSPACE}*"):
+        if other != own.path:
+            own.remove(other)
 
 
 def _sweep_up(run_path: Path) -> None:
     """Remove what processes killed while asking for the lease have left."""
     for leftover in run_path.glob(f"{LEASE}.*"):
-        holder = _holder_at(leftover)
+        holder = holder_at(leftover)
         if holder is not None and not holder.is_alive():
-            leftover.unlink(missing_ok=True)
+            _remove(leftover)
+
+
+def _remove(path: Path) -> None:
+    change("remove", path)
+    path.unlink(missing_ok=True)
 
 
 def _file_system_time(directory: Path) -> float:
@@ -241,47 +250,3 @@ def _file_system_time(directory: Path) -> float:
             return os.fstat(probe.fileno()).st_mtime
     except OSError:
         return time.time()
-
-
-def _job() -> tuple[str, int]:
-    restarts = os.environ.get("SLURM_RESTART_COUNT", "0")
-    return os.environ.get("SLURM_JOB_ID", ""), int(restarts) if restarts.isdigit() else 0
-
-
-@cache
-def _this_machine() -> str:
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        namespace = os.readlink("/proc/self/ns/pid")
-    except OSError:
-        return socket.gethostname()
-    return f"{socket.gethostname()} {boot} {namespace}"
-
-
-def _process_start(pid: int) -> str:
-    """When a process of this machine started, as far as the system tells; empty otherwise."""
-    try:
-        return _process_fields(pid)[19]
-    except OSError:
-        return ""
-
-
-def _is_running(pid: int, process_start: str) -> bool:
-    try:
-        fields = _process_fields(pid)
-    except OSError:
-        # No /proc, or one that hides the processes of others.
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-        return True
-    is_ended = fields[0] in ("Z", "X")
-    return not is_ended and process_start in ("", fields[19])
-
-
-def _process_fields(pid: int) -> list[str]:
-    """State and what follows it in /proc; the name before it may hold anything."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

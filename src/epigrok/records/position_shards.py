@@ -5,7 +5,6 @@ run is done, `tables/positions.py` merges them into one Parquet table.
 """
 
 import json
-import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 
 from epigrok.evaluation.schema import METRIC_NAMES
 from epigrok.records.directory import PARQUET
+from epigrok.workspace import Workspace
 
 _KEYS = {"step": np.int32, "evaluation": object, "split": object, "posterior": object}
 _KEYS |= {"num_samples": np.int32}
@@ -23,13 +23,6 @@ _KEYS |= {"num_samples": np.int32}
 def shard_path(run_path: Path, step: int) -> Path:
     """The file of the evaluation at `step`."""
     return run_path / "positions" / f"step-{step}.safetensors"
-
-
-def forget_positions_after(run_path: Path, step: int) -> None:
-    """Drop the files of evaluations past `step`."""
-    for shard in position_shards(run_path):
-        if _step_of(shard) > step:
-            shard.unlink()
 
 
 def position_shards(run_path: Path) -> list[Path]:
@@ -66,10 +59,10 @@ def position_columns(run_path: Path) -> dict[str, Any]:
     }
 
 
-def remove_position_shards(run_path: Path) -> None:
+def remove_position_shards(run_path: Path, workspace: Workspace) -> None:
     """Remove the files that the Parquet table replaces."""
     if (run_path / PARQUET).exists():
-        shutil.rmtree(run_path / "positions", ignore_errors=True)
+        workspace.remove(run_path / "positions")
 
 
 def _rows_of(shard: Path) -> tuple[list[tuple[list[Any], Any]], list[str]]:

@@ -11,7 +11,7 @@ from epigrok.config import flatten
 from epigrok.errors import UserError
 from epigrok.evaluation.schema import ACCURACY, EU
 from epigrok.records.directory import RunDirectory, run_directories
-from epigrok.records.lease import read_holder
+from epigrok.records.holder import read_holder
 
 STATES = ("running", "failed", "unreadable", "lost", "stopped", "queued", "done")
 """In the order a person wants to see them. `lost`: said to be running, but nobody holds it."""

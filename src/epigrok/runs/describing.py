@@ -12,6 +12,7 @@ from epigrok.records.description import DESCRIPTION, NeededPlugin, RunDescriptio
 from epigrok.records.directory import CONFIG
 from epigrok.registry import plugin_of
 from epigrok.tasks.family import family_class
+from epigrok.workspace import Workspace
 
 
 def describe(config: RunConfig) -> RunDescription:
@@ -42,7 +43,8 @@ def describe(config: RunConfig) -> RunDescription:
     )
 
 
-def write_identity(path: Path, config: RunConfig) -> None:
+def write_identity(path: Path, config: RunConfig, workspace: Workspace | None = None) -> None:
     """Write what makes a directory that of a run; the file that others look for comes last."""
-    write_json(path / DESCRIPTION, describe(config).to_json())
-    write_json(path / CONFIG, to_json(config))
+    write = write_json if workspace is None else workspace.write_json
+    write(path / DESCRIPTION, describe(config).to_json())
+    write(path / CONFIG, to_json(config))

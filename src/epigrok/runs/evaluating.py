@@ -30,6 +30,7 @@ from epigrok.runs.recording import row_identity
 from epigrok.runs.run import Run
 from epigrok.tasks import TaskFamily
 from epigrok.training.checkpoints import load_carried_posterior
+from epigrok.workspace import Workspace
 
 Row = dict[str, Any]
 
@@ -147,7 +148,12 @@ def evaluate_subject(
     return rows
 
 
-def keep_rows(run: RunDirectory, series: ContextSeries | None, rows: list[Row]) -> None:
+def keep_rows(
+    run: RunDirectory,
+    series: ContextSeries | None,
+    rows: list[Row],
+    workspace: Workspace | None = None,
+) -> None:
     """Replace earlier rows of the same evaluations, unless those are the more thorough ones."""
     table = table_of(run, series)
     new, old = _thoroughness(rows), _thoroughness(read_json_lines(table))
@@ -157,7 +163,7 @@ def keep_rows(run: RunDirectory, series: ContextSeries | None, rows: list[Row]) 
         warnings.warn(f"not kept: {table} has {names} from more sequences or samples", stacklevel=3)
     replaced = new.keys() - poorer
     added = [row for row in rows if _evaluated(row) in replaced]
-    keep_json_lines(table, lambda row: _evaluated(row) not in replaced, added)
+    keep_json_lines(table, lambda row: _evaluated(row) not in replaced, added, workspace)
 
 
 def table_of(run: RunDirectory, series: ContextSeries | None) -> Path:

@@ -1,6 +1,8 @@
 """Filling a run directory: made once, continued by every process that works on the run."""
 
 import json
+import warnings
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +13,13 @@ from epigrok.config import RunConfig, differing_fields
 from epigrok.config.posterior import POINT
 from epigrok.errors import UserError
 from epigrok.evaluation import ContextRow, Evaluation, EvaluationRow
-from epigrok.evaluation.schema import ACCURACY, EU, METRIC_NAMES, TRAINING_TABLES
-from epigrok.files import (
-    append_json_lines,
-    keep_json_lines,
-    make_writable_directory,
-    remove_unfinished,
-    write_file,
-    write_json,
-)
-from epigrok.records.directory import CONFIG, SWEEP, RunDirectory
-from epigrok.records.position_shards import forget_positions_after, shard_path
+from epigrok.evaluation.schema import ACCURACY, EU, METRIC_NAMES
+from epigrok.records.directory import CONFIG, SWEEP, WORLD, RunDirectory
+from epigrok.records.run_tables import RunTables
 from epigrok.runs.describing import describe, write_identity
 from epigrok.runs.provenance import provenance, this_process
 from epigrok.tasks import sample_world
+from epigrok.workspace import Workspace
 
 
 def require_same_config(run: RunDirectory, config: RunConfig) -> None:
@@ -37,56 +32,63 @@ def require_same_config(run: RunDirectory, config: RunConfig) -> None:
         )
 
 
-def open_or_create(path: Path, config: RunConfig, device: torch.device) -> RunDirectory:
+def open_or_create(
+    path: Path,
+    config: RunConfig,
+    device: torch.device,
+    workspace: Workspace,
+    start_over: bool = False,
+) -> RunDirectory:
     """The directory of a run: made and filled, or checked to belong to the same config.
 
     A sweep leaves directories with a description and a configuration; what is missing is added.
-    The caller holds the lease.
+    The caller holds the lease, and with it the workspace.
     """
     run = RunDirectory(path)
-    make_writable_directory(path)
-    make_writable_directory(run.checkpoints)
-    remove_unfinished(path)
+    run.checkpoints.mkdir(exist_ok=True)
     is_known = (path / CONFIG).exists()
     if is_known:
         require_same_config(run, config)
     elif (path / SWEEP).exists() or any(run.checkpoints.iterdir()):
         holds = "a sweep" if (path / SWEEP).exists() else "checkpoints of an unknown run"
         raise UserError(f"{path} holds {holds}; choose another directory")
-    world, record = path / "world.safetensors", path / "provenance.json"
+    world = path / WORLD
     # A world without a configuration is what a killed process left of who knows which run.
-    if not (is_known and world.exists()):
-        write_file(world, save(sample_world(config.task, config.task_seed)))
-    plugins = describe(config).plugins
-    if record.exists():
-        values = run.provenance()
-        values["processes"] = [*values.get("processes", []), this_process(device, plugins)]
-        write_json(record, values)
-    else:
-        write_json(record, provenance(device, plugins))
+    if start_over or not (is_known and world.exists()):
+        workspace.write_file(world, save(sample_world(config.task, config.task_seed)))
+    _note_process(run, config, device, workspace)
     if not is_known:
-        write_identity(path, config)
+        write_identity(path, config, workspace)
     return run
 
 
-def forget_rows_after(run: RunDirectory, step: int) -> None:
-    """Drop what was recorded past `step`, so that it can be recorded again."""
-    for name in TRAINING_TABLES:
-        keep_json_lines(run.table(name), lambda row: row["step"] <= step)
-    forget_positions_after(run.path, step)
+def _note_process(
+    run: RunDirectory, config: RunConfig, device: torch.device, workspace: Workspace
+) -> None:
+    """Add this process to the provenance; a damaged one is kept under another name."""
+    plugins = describe(config).plugins
+    record, values = run.path / "provenance.json", run.provenance()
+    if record.exists() and not isinstance(values.get("processes"), list):
+        aside = next(p for n in count() if not (p := run.path / f"provenance-{n}.json").exists())
+        workspace.move(record, aside)
+        warnings.warn(f"{record} is damaged and was moved to {aside.name}", stacklevel=2)
+    if record.exists():
+        values["processes"] = [*values["processes"], this_process(device, plugins)]
+    else:
+        values = provenance(device, plugins)
+    workspace.write_json(record, values)
 
 
-def record_evaluation(run: RunDirectory, evaluation: Evaluation) -> None:
+def record_evaluation(tables: RunTables, evaluation: Evaluation) -> None:
     """Append an evaluation to its tables, by context length and over all of them."""
     step = evaluation.step
-    write_positions(run, evaluation)
-    for table, rows in evaluation.tables():
-        append_json_lines(
-            run.table(table),
-            ({**row_identity(step, row), **row.summary, **row.facts} for row in rows),
+    tables.write_positions(step, positions_content(evaluation))
+    for name, rows in evaluation.tables():
+        tables.append(
+            name, ({**row_identity(step, row), **row.summary, **row.facts} for row in rows)
         )
     if evaluation.final:
-        append_json_lines(run.table("calibration"), _calibration(step, evaluation.final))
+        tables.append("calibration", _calibration(step, evaluation.final))
 
 
 def _calibration(step: int, rows: list[EvaluationRow]) -> list[dict[str, Any]]:
@@ -105,8 +107,8 @@ def _calibration(step: int, rows: list[EvaluationRow]) -> list[dict[str, Any]]:
     ]
 
 
-def write_positions(run: RunDirectory, evaluation: Evaluation) -> None:
-    """Write the metrics of one evaluation by context length, as one small file."""
+def positions_content(evaluation: Evaluation) -> bytes:
+    """The metrics of one evaluation by context length, as the content of one small file."""
     rows = [(table, row) for table, of_table in evaluation.tables() for row in of_table]
     tensors = {
         str(number): torch.stack([row.per_context_length[metric] for metric in METRIC_NAMES])
@@ -116,9 +118,7 @@ def write_positions(run: RunDirectory, evaluation: Evaluation) -> None:
     }
     keys = [[table, row.split, row.posterior, row.num_samples] for table, row in rows]
     metadata = {"metrics": json.dumps(METRIC_NAMES), "rows": json.dumps(keys)}
-    path = shard_path(run.path, evaluation.step)
-    path.parent.mkdir(exist_ok=True)
-    write_file(path, save(tensors, metadata=metadata))
+    return save(tensors, metadata=metadata)
 
 
 def row_identity(step: int, row: EvaluationRow | ContextRow) -> dict[str, str | int]:

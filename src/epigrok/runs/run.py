@@ -6,13 +6,14 @@ from typing import Any
 
 import torch
 
+from epigrok.checkpoint_files import checkpoint_steps
 from epigrok.config import RunConfig
 from epigrok.errors import UserError
 from epigrok.model import Network, build_model
 from epigrok.records.directory import RunDirectory
 from epigrok.records.zoo import unpack_if_zoo
 from epigrok.tasks import TaskFamily, build_family
-from epigrok.training.checkpoints import checkpoint_steps, load_weights
+from epigrok.training.checkpoints import load_weights
 
 
 @dataclass(frozen=True)

@@ -4,27 +4,31 @@ import math
 import os
 import socket
 import time
+from contextlib import closing
 from dataclasses import dataclass
 
 import torch
 
+from epigrok.checkpoint_files import checkpoint_path, checkpoint_steps
 from epigrok.config import RunConfig
 from epigrok.config.checks import require_non_negative
 from epigrok.evaluation import evaluation_sets, tracked_evaluation
 from epigrok.evaluation.schema import ACCURACY, EU
-from epigrok.files import append_json_lines
 from epigrok.records.directory import RunDirectory
-from epigrok.records.lease import SECONDS, Lease
+from epigrok.records.holder import SECONDS
+from epigrok.records.lease import Lease
 from epigrok.records.position_shards import remove_position_shards
+from epigrok.records.run_tables import RunTables, require_nothing_to_lose
 from epigrok.runs.device import DeviceName
 from epigrok.runs.evaluating import EvaluateOptions, Subject, evaluate_subject, keep_rows
 from epigrok.runs.interruption import StopRequest
 from epigrok.runs.progress import Reporter
-from epigrok.runs.recording import forget_rows_after, record_evaluation, status_scores
+from epigrok.runs.recording import record_evaluation, status_scores
 from epigrok.tables.positions import merge_positions
 from epigrok.tasks import build_family
 from epigrok.training import StepRecord, TrainState, initial_state, training_steps
 from epigrok.training.checkpoints import (
+    Restored,
     keep_resumable,
     ladder_steps,
     restore_newest,
@@ -51,6 +55,8 @@ class TrainOptions:
     """Pause the run there; a later call goes on."""
     lease_seconds: float = SECONDS
     """Silence after which another machine may take the run over."""
+    start_over: bool = False
+    """Begin at step 0 and lose what is there, where it cannot be gone on with."""
 
     def __post_init__(self) -> None:
         require_non_negative(checkpoint_seconds=self.checkpoint_seconds)
@@ -84,11 +90,16 @@ class Session:
     def work(self, stop: StopRequest, lease: Lease) -> None:
         """Take steps until the run is done or somebody asks to stop."""
         self._lease = lease
-        is_restored = self._resume()
-        self._report_status("running", None)
-        if not is_restored:
-            self._evaluate(0)
-            self._checkpoint()
+        restored = self._restored()
+        with closing(self._opened_tables(restored)) as self._tables:
+            self._report_status("running", None)
+            if restored is None:
+                self._evaluate(0)
+                self._checkpoint()
+            self._take_steps(stop)
+
+    def _take_steps(self, stop: StopRequest) -> None:
+        lease, workspace = self._lease, self._lease.workspace
         pause = self._options.stop_at_step
         last_step = self._config.num_steps if pause is None else min(self._config.num_steps, pause)
         while self._state.step < last_step and not stop:
@@ -98,23 +109,33 @@ class Session:
             self._after_step(record)
         if self._state.step == self._config.num_steps and self._vary_context(stop):
             lease.require_held()
-            merge_positions(self._run.path)
+            merge_positions(self._run.path, workspace)
             # Whoever sees DONE finds the ladder's weights and no others.
-            keep_resumable(self._run.checkpoints, self._ladder, 1)
+            keep_resumable(workspace, self._run.checkpoints, self._ladder, 1)
             self._report_status("done", None)
-            self._run.mark_done()
-            remove_position_shards(self._run.path)
-            keep_resumable(self._run.checkpoints, self._ladder, 0)
+            self._run.mark_done(workspace)
+            remove_position_shards(self._run.path, workspace)
+            keep_resumable(workspace, self._run.checkpoints, self._ladder, 0)
         else:
             self._checkpoint()
             self._report_status("stopped", None)
 
-    def _resume(self) -> bool:
-        """Go back to the newest checkpoint and forget what came after; False if there is none."""
-        is_restored = restore_newest(self._run.checkpoints, self._state)
-        forget_rows_after(self._run, self._state.step if is_restored else -1)
+    def _restored(self) -> Restored | None:
+        """Go back to the newest checkpoint; None if there is none, or the run starts over."""
+        workspace = self._lease.workspace
+        if self._options.start_over:
+            for step in checkpoint_steps(self._run.checkpoints):
+                workspace.remove(checkpoint_path(self._run.checkpoints, step))
+        restored = restore_newest(workspace, self._run.checkpoints, self._state)
         self._first_step = self._state.step
-        return is_restored
+        return restored
+
+    def _opened_tables(self, restored: Restored | None) -> RunTables:
+        """The tables as the checkpoint knew them, or empty ones."""
+        if restored is None and not self._options.start_over:
+            require_nothing_to_lose(self._run)
+        extents = {} if restored is None else restored.extents
+        return RunTables(self._run, self._lease.workspace, extents)
 
     def _after_step(self, record: StepRecord) -> None:
         now = time.monotonic()
@@ -152,7 +173,7 @@ class Session:
         for series in config.evaluation.final_series:
             rows = evaluate_subject(subject, EvaluateOptions(), series, is_stopped=is_stopped)
             if rows:
-                keep_rows(self._run, series, rows)
+                keep_rows(self._run, series, rows, self._lease.workspace)
         self._seconds_evaluating += time.monotonic() - started
         self._record_timing(self._state.step)
         return not stop
@@ -165,7 +186,7 @@ class Session:
         # It may have taken long enough for somebody else to take over.
         self._lease.require_held()
         self._scores = status_scores(found.metrics)
-        record_evaluation(self._run, found)
+        record_evaluation(self._tables, found)
         if record is not None:
             row = {
                 "step": step,
@@ -174,7 +195,7 @@ class Session:
                 "learning_rate_scale": record.learning_rate_scale,
                 **self._state.optimiser_facts(),
             }
-            append_json_lines(self._run.table("training"), [row])
+            self._tables.append("training", [row])
         self._seconds_evaluating += time.monotonic() - started
         # The last step's row comes after the series of contexts, and counts them in.
         if step < self._config.num_steps or not self._config.evaluation.final_series:
@@ -190,11 +211,17 @@ class Session:
             "seconds_evaluating": spent[1] - self._last_timing[1],
         }
         self._last_timing = spent
-        append_json_lines(self._run.table("timings"), [row])
+        self._tables.append("timings", [row])
 
     def _checkpoint(self) -> None:
         self._require_finite_weights()
-        write_checkpoint(self._run.checkpoints, self._state, self._ladder)
+        write_checkpoint(
+            self._lease.workspace,
+            self._run.checkpoints,
+            self._state,
+            self._ladder,
+            self._tables.extents(),
+        )
         self._last_checkpoint = time.monotonic()
 
     def _require_finite(self, record: StepRecord) -> None:
@@ -214,7 +241,7 @@ class Session:
 
     def _report_status(self, state: str, record: StepRecord | None) -> None:
         self._last_status = time.monotonic()
-        self._run.write_status(**self._status(state, record))
+        self._run.write_status(self._lease.workspace, **self._status(state, record))
         if record is not None:
             self._reporter.progress(record.step, record.loss.item(), self._steps_per_second())
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from epigrok.config import RunConfig
@@ -10,13 +10,14 @@ from epigrok.errors import UserError
 from epigrok.files import make_writable_directory
 from epigrok.posteriors import require_posteriors
 from epigrok.records.directory import RunDirectory
-from epigrok.records.lease import LeaseLostError, hold_lease
+from epigrok.records.lease import Lease, LeaseLostError, hold_lease
 from epigrok.runs.device import choose_device
 from epigrok.runs.interruption import stop_on_signal
 from epigrok.runs.progress import Reporter, Silent
 from epigrok.runs.recording import open_or_create, require_same_config
 from epigrok.runs.run import Run
 from epigrok.runs.session import DivergedError, Session, TrainOptions
+from epigrok.workspace import WorkspaceGoneError
 
 __all__ = ["DivergedError", "TrainOptions", "train", "write_failure"]
 
@@ -55,25 +56,28 @@ def train(
     ):
         # Asked again, because its last holder may have finished the run a moment ago.
         if not run.is_done:
-            open_or_create(run.path, config, device)
-            with _failure_written_down(run):
+            open_or_create(run.path, config, device, lease.workspace, options.start_over)
+            with _failure_written_down(run, lease):
                 Session(run, config, options, reporter, device).work(stop, lease)
     return Run(run)
 
 
 @contextmanager
-def _failure_written_down(run: RunDirectory) -> Iterator[None]:
+def _failure_written_down(run: RunDirectory, lease: Lease) -> Iterator[None]:
     try:
         yield
-    except LeaseLostError:
+    except (LeaseLostError, WorkspaceGoneError):
         raise
     except Exception as error:
-        write_failure(run, error)
+        # A disk that is full, say, is no reason to hide what went wrong first.
+        with suppress(OSError):
+            write_failure(run, error, lease)
         raise
 
 
-def write_failure(run: RunDirectory, error: Exception) -> None:
+def write_failure(run: RunDirectory, error: Exception, lease: Lease) -> None:
     """Let the status say why a run failed."""
     is_told = isinstance(error, DivergedError | UserError)
     reason = str(error) if is_told else f"{type(error).__name__}: {error}"
-    run.write_status(**run.status() | {"state": "failed", "reason": reason, "updated": time.time()})
+    status = {"state": "failed", "reason": reason, "updated": time.time()}
+    run.write_status(lease.workspace, **run.status() | status)

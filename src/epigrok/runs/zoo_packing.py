@@ -8,15 +8,15 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
+from epigrok.checkpoint_files import checkpoint_path, write_digests
 from epigrok.errors import UserError
 from epigrok.files import write_json
 from epigrok.records.description import DESCRIPTION
-from epigrok.records.directory import CONFIG, PARQUET
+from epigrok.records.directory import CONFIG, PARQUET, RunDirectory
 from epigrok.records.zoo import CARD
 from epigrok.runs.run import Run
-from epigrok.training.checkpoints import checkpoint_path
 
-_KEPT = (DESCRIPTION, CONFIG, "world.safetensors", PARQUET, "DONE")
+_KEPT = (DESCRIPTION, CONFIG, "world.safetensors", PARQUET)
 _PRIVATE = ("host", "pid", "platform")
 """Facts about the machine that no reader of the entry needs."""
 
@@ -39,7 +39,9 @@ def pack(run: Run, destination: Path, card: str, steps: Sequence[int] | None = N
             tensors = load_file(file)
             smaller = {name: tensor.to(torch.bfloat16) for name, tensor in tensors.items()}
             save_file(smaller, target / file.name)
+        write_digests(target)
     (destination / CARD).write_text(card)
+    RunDirectory(destination).mark_done()
 
 
 def _public(values: dict[str, Any]) -> dict[str, Any]:

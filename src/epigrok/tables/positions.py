@@ -7,9 +7,10 @@ from epigrok.files import write_by
 from epigrok.records.directory import PARQUET
 from epigrok.records.position_shards import position_columns, position_shards
 from epigrok.tables.sql_text import quoted_text
+from epigrok.workspace import Workspace
 
 
-def merge_positions(run_path: Path) -> None:
+def merge_positions(run_path: Path, workspace: Workspace | None = None) -> None:
     """Write one Parquet table of all evaluations; without DuckDB, leave the files as they are."""
     if not position_shards(run_path) or find_spec("duckdb") is None:
         return
@@ -22,4 +23,5 @@ def merge_positions(run_path: Path) -> None:
                 f"copy positions to {quoted_text(unfinished)} (format parquet, compression zstd)"
             )
 
-    write_by(run_path / PARQUET, fill)
+    write = write_by if workspace is None else workspace.write_by
+    write(run_path / PARQUET, fill)

@@ -4,27 +4,36 @@ The newest two can be resumed from; a log-spaced ladder keeps weights alone. Not
 unpickled except with `weights_only=True`.
 """
 
-import hashlib
 import json
-import shutil
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from epigrok.checkpoint_files import (
+    DEVIATIONS,
+    EXTENTS,
+    RESUME,
+    WEIGHTS,
+    checkpoint_path,
+    checkpoint_steps,
+    problem_with_checkpoint,
+    steps_with,
+    write_digests,
+)
 from epigrok.errors import UserError
-from epigrok.files import remove_unfinished, write_directory
 from epigrok.posteriors import DiagonalGaussian
 from epigrok.posteriors.gaussian import frozen_parameters
 from epigrok.training.loop import TrainState
+from epigrok.workspace import Workspace, WorkspaceGoneError
 
-WEIGHTS, RESUME, DIGESTS = "model.safetensors", "resume.pt", "digests.json"
-DEVIATIONS = "deviations.safetensors"
-"""Standard deviations of the posterior that the optimiser carries, around the weights."""
 NUM_RESUMABLE = 2
 LADDER_START = 0.01
 """Share of the run at which the ladder's second rung stands; the first is step 0."""
@@ -45,8 +54,23 @@ def ladder_steps(num_steps: int, num_rungs: int) -> list[int]:
     return [*steps, num_steps]
 
 
-def write_checkpoint(root: Path, state: TrainState, ladder: list[int]) -> None:
-    """Save the state as `root/step-N` and drop what is no longer needed."""
+@dataclass(frozen=True)
+class Restored:
+    """A checkpoint that training goes on from."""
+
+    step: int
+    extents: dict[str, Any]
+    """How far each table had been written when it was saved."""
+
+
+def write_checkpoint(
+    workspace: Workspace,
+    root: Path,
+    state: TrainState,
+    ladder: list[int],
+    extents: Mapping[str, Any],
+) -> None:
+    """Save the state as `root/step-N`, with the extents of tables, and drop what is not needed."""
 
     def fill(directory: Path) -> None:
         save_file(_contiguous(state.model.state_dict()), directory / WEIGHTS)
@@ -58,58 +82,58 @@ def write_checkpoint(root: Path, state: TrainState, ladder: list[int]) -> None:
             "optimisers": [optimiser.state_dict() for optimiser in state.optimisers],
         }
         torch.save(resume, directory / RESUME)
-        digests = {path.name: _digest(path) for path in sorted(directory.iterdir())}
-        (directory / DIGESTS).write_text(json.dumps(digests))
+        (directory / EXTENTS).write_text(json.dumps(extents))
+        write_digests(directory)
 
     try:
-        write_directory(checkpoint_path(root, state.step), fill)
-    except (SafetensorError, RuntimeError) as error:
-        # What the writers below raise when the disk is full, each in its own words.
+        workspace.write_directory(checkpoint_path(root, state.step), fill)
+    except SafetensorError as error:
+        # What its writer raises when the disk is full.
         raise OSError(f"the checkpoint of step {state.step} cannot be written: {error}") from error
-    keep_resumable(root, ladder, NUM_RESUMABLE)
+    except RuntimeError as error:
+        if isinstance(error, WorkspaceGoneError):
+            raise
+        raise OSError(f"the checkpoint of step {state.step} cannot be written: {error}") from error
+    keep_resumable(workspace, root, ladder, NUM_RESUMABLE)
 
 
-def keep_resumable(root: Path, ladder: list[int], number: int) -> None:
+def keep_resumable(workspace: Workspace, root: Path, ladder: list[int], number: int) -> None:
     """Keep the newest `number` checkpoints to resume from, and the weights on the ladder."""
     steps = _resumable_steps(root)
     newest = steps[len(steps) - number :]
     for step in set(steps) - set(newest):
-        (checkpoint_path(root, step) / RESUME).unlink()
+        workspace.remove(checkpoint_path(root, step) / RESUME)
     # All others, not only those just given up: a kill may have left one half removed.
-    for step in set(_steps_with(root)) - {*newest, *ladder}:
-        # On a network a file that somebody reads stays for a while; the next pass removes it.
-        shutil.rmtree(checkpoint_path(root, step), ignore_errors=True)
+    for step in set(steps_with(root)) - {*newest, *ladder}:
+        workspace.remove(checkpoint_path(root, step))
 
 
-def restore_newest(root: Path, state: TrainState) -> bool:
-    """Put the newest intact checkpoint into `state`; False if there is none."""
-    remove_unfinished(root)
+def restore_newest(workspace: Workspace, root: Path, state: TrainState) -> Restored | None:
+    """Put the newest intact checkpoint into `state`; None if there is none to resume from.
+
+    One that is proven damaged is moved aside. An error in reading proves nothing, and is raised.
+    """
     steps = _resumable_steps(root)
     while steps:
         directory = checkpoint_path(root, steps.pop())
-        problem = _problem_with(directory)
+        problem = problem_with_checkpoint(directory)
         if problem is None:
             _restore(directory, state)
-            return True
-        fallback = "falling back to the one before" if steps else "starting over"
-        warnings.warn(f"checkpoint {directory} is damaged ({problem}); {fallback}", stacklevel=2)
+            return Restored(state.step, json.loads((directory / EXTENTS).read_text()))
         # Else it would count among the newest ones, and those to come would have to go instead.
-        (directory / RESUME).unlink()
-    return False
-
-
-def checkpoint_path(root: Path, step: int) -> Path:
-    """Where the checkpoint of `step` lives."""
-    return root / f"step-{step}"
-
-
-def checkpoint_steps(root: Path) -> list[int]:
-    """Steps whose weights are there, in order."""
-    return sorted(_steps_with(root, WEIGHTS))
+        aside = next(
+            p for n in count() if not (p := root / f"damaged-{directory.name}-{n}").exists()
+        )
+        workspace.move(directory, aside)
+        warnings.warn(
+            f"checkpoint {directory} is damaged ({problem}) and was moved to {aside.name}",
+            stacklevel=2,
+        )
+    return None
 
 
 def load_weights(root: Path, step: int) -> dict[str, Tensor]:
-    """The weights of `step`, on the CPU."""
+    """The weights of `step`, on the CPU, as they were written."""
     steps = checkpoint_steps(root)
     if step not in steps:
         raise UserError(f"no checkpoint of step {step} in {root}; there are: {steps}")
@@ -127,6 +151,9 @@ def load_carried_posterior(root: Path, step: int, model: nn.Module) -> DiagonalG
 
 
 def _tensors(path: Path, device: torch.device | str = "cpu") -> dict[str, Tensor]:
+    problem = problem_with_checkpoint(path.parent, (path.name,))
+    if problem is not None:
+        raise UserError(f"checkpoint {path.parent} is damaged: {problem}")
     try:
         return load_file(path, device=str(device))
     except (SafetensorError, OSError) as error:
@@ -147,28 +174,5 @@ def _restore(directory: Path, state: TrainState) -> None:
     state.step = resume["step"]
 
 
-def _problem_with(directory: Path) -> str | None:
-    try:
-        digests = json.loads((directory / DIGESTS).read_text())
-        expected = {WEIGHTS: digests[WEIGHTS], RESUME: digests[RESUME], **digests}
-        broken = [name for name, digest in expected.items() if digest != _digest(directory / name)]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        return str(error)
-    return f"{', '.join(broken)} changed since it was written" if broken else None
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "blake2b").hexdigest()
-
-
 def _resumable_steps(root: Path) -> list[int]:
-    return sorted(_steps_with(root, RESUME))
-
-
-def _steps_with(root: Path, file: str | None = None) -> Iterator[int]:
-    """Steps that have a directory, with a certain file in it if one is named."""
-    for directory in root.glob("step-*"):
-        step = directory.name.removeprefix("step-")
-        if step.isdigit() and (file is None or (directory / file).exists()):
-            yield int(step)
+    return sorted(steps_with(root, RESUME))

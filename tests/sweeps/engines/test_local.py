@@ -14,7 +14,8 @@ from sweep_results import assert_same_results, num_processes, run_sweep, start_s
 
 import epigrok
 from epigrok.records.directory import RunDirectory, run_directories
-from epigrok.records.lease import hold_lease, read_holder
+from epigrok.records.holder import read_holder
+from epigrok.records.lease import hold_lease
 from epigrok.records.status import read_statuses
 from epigrok.sweeps.description import Sweep, prepare, sweep_to_json
 from epigrok.sweeps.engines.local import PoolOptions, RunEnd, run_pool

@@ -7,6 +7,7 @@ import pytest
 
 from epigrok.errors import UserError
 from epigrok.records.directory import RunDirectory
+from epigrok.sweeps.description import Sweep, prepare
 from epigrok.sweeps.engines.local import PoolOptions
 from epigrok.sweeps.engines.ray import RayOptions, run_on_ray, work_on
 
@@ -18,8 +19,9 @@ def test_a_run_needs_some_cpu_and_no_negative_gpu(options: dict[str, float]) -> 
 
 
 def test_a_task_says_how_its_run_ended(tmp_path: Path) -> None:
-    RunDirectory(tmp_path).mark_done()
-    assert work_on(PoolOptions(), "cpu", str(tmp_path)) == ("done", "")
+    (run,) = prepare(tmp_path, Sweep(name="s", methods=("classic",))).values()
+    run.mark_done()
+    assert work_on(PoolOptions(), "cpu", str(run.path)) == ("done", "")
 
 
 def test_without_ray_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

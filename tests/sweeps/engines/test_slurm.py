@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from epigrok.config import preset
 from epigrok.errors import UserError
 from epigrok.records.directory import RunDirectory
+from epigrok.runs.describing import write_identity
 from epigrok.sweeps.engines.local import PoolOptions
 from epigrok.sweeps.engines.slurm import AllocatedRuns, SlurmOptions, requeue_this_job, submit
 
@@ -28,6 +30,7 @@ def test_what_cannot_be_asked_of_slurm_is_refused(options: dict[str, object], me
 
 def done_run(path: Path) -> RunDirectory:
     path.mkdir()
+    write_identity(path, preset("classic"))
     run = RunDirectory(path)
     run.mark_done()
     return run

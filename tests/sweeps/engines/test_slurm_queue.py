@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from epigrok.config import preset
 from epigrok.records.directory import RunDirectory
+from epigrok.runs.describing import write_identity
 from epigrok.sweeps.engines import slurm_queue
 from epigrok.sweeps.engines.local import RunEnd
 from epigrok.sweeps.engines.slurm_queue import Submission, runs_in_queue, wait_for_jobs
@@ -69,6 +71,7 @@ def test_waiting_ends_when_runs_are_done_or_have_failed(tmp_path: Path) -> None:
     runs = [RunDirectory(tmp_path / name) for name in ("done", "failed")]
     for run in runs:
         run.path.mkdir()
+    write_identity(runs[0].path, preset("classic"))
     runs[0].mark_done()
     runs[1].write_status(state="failed", reason="no memory", updated=time.time() + 60)
     told: list[RunEnd] = []

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from epigrok.exit_codes import EXIT_DONE, EXIT_HELD, EXIT_STOPPED
+from epigrok.exit_codes import EXIT_DONE, EXIT_HELD, EXIT_LOST, EXIT_STOPPED
 from epigrok.records.directory import RunDirectory
 from epigrok.records.lease import is_held
 from epigrok.runs.interruption import StopRequest, stop_on_signal
@@ -21,6 +21,8 @@ from epigrok.sweeps.engines.slots import Slot
 from epigrok.sweeps.engines.worker import WorkerOptions, reason_of_failure, start_worker
 
 _SECONDS_BETWEEN_POLLS = 0.05
+_ELSEWHERE = (EXIT_HELD, EXIT_LOST)
+"""Exit codes of a worker whose run somebody else has."""
 _SECONDS_BETWEEN_LOOKS_ELSEWHERE = 1.0
 
 
@@ -154,9 +156,9 @@ class _Pool:
             self._free.append(slot)
             if exit_code == EXIT_DONE and run.is_done:
                 self._conclude(RunEnd(run, "done"))
-            elif is_stopping and (exit_code < 0 or exit_code in (EXIT_STOPPED, EXIT_HELD)):
+            elif is_stopping and (exit_code < 0 or exit_code in (EXIT_STOPPED, *_ELSEWHERE)):
                 self._conclude(RunEnd(run, "stopped"))
-            elif exit_code == EXIT_HELD:
+            elif exit_code in _ELSEWHERE:
                 self._elsewhere.setdefault(run, time.time())
             elif exit_code < 0 or exit_code == EXIT_STOPPED:
                 self._try_again(run, exit_code)

@@ -15,7 +15,7 @@ import tyro
 
 from epigrok.config.checks import require_non_negative, require_positive
 from epigrok.records.directory import RunDirectory
-from epigrok.records.lease import SECONDS
+from epigrok.records.holder import SECONDS
 
 SECONDS_BETWEEN_LOOKS = 1.0
 _TAIL_BYTES = 4096

@@ -1,0 +1,96 @@
+"""The tables that training writes, open for the one process that holds the run.
+
+Every checkpoint keeps how far each table had been written when it was saved: rows, bytes and a
+digest. Resuming checks exactly that much and cuts off what follows, so that each row is there once.
+"""
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import Any
+
+from epigrok.errors import UserError
+from epigrok.evaluation.schema import TRAINING_TABLES
+from epigrok.files import digest_of, read_json_lines
+from epigrok.records.directory import WORLD, RunDirectory
+from epigrok.records.position_shards import position_shards, shard_path
+from epigrok.workspace import AppendedFile, Workspace
+
+Extents = Mapping[str, Any]
+_SHARDS = "positions"
+_NOTHING = {"rows": 0, "bytes": 0, "digest": blake2b(b"").hexdigest()}
+
+
+class RunTables:
+    """Tables that rows are appended to."""
+
+    def __init__(self, run: RunDirectory, workspace: Workspace, extents: Extents) -> None:
+        self._run, self._workspace = run, workspace
+        self._shards: dict[str, str] = dict(extents.get(_SHARDS, {}))
+        self._world = digest_of(run.path / WORLD)
+        if extents.get(WORLD, self._world) != self._world:
+            raise _damaged(run, WORLD)
+        kept = {name: _kept(run, name, extents.get(name, _NOTHING)) for name in TRAINING_TABLES}
+        for name, digest in self._shards.items():
+            shard = run.path / _SHARDS / name
+            if not shard.exists() or digest_of(shard) != digest:
+                raise _damaged(run, f"{_SHARDS}/{name}")
+        for shard in position_shards(run.path):
+            if shard.name not in self._shards:
+                workspace.remove(shard)
+        self._files: dict[str, AppendedFile] = {}
+        try:
+            for name, content in kept.items():
+                self._files[name] = AppendedFile(workspace, run.table(name), content)
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, table: str, rows: Iterable[dict[str, Any]]) -> None:
+        """Append rows; they are on disk when this returns."""
+        self._files[table].append(rows)
+
+    def write_positions(self, step: int, content: bytes) -> None:
+        """Write the metrics by context length of one evaluation."""
+        path = shard_path(self._run.path, step)
+        path.parent.mkdir(exist_ok=True)
+        self._workspace.write_file(path, content)
+        self._shards[path.name] = blake2b(content).hexdigest()
+
+    def extents(self) -> dict[str, Any]:
+        """How far each table has been written."""
+        tables = {name: file.extent() for name, file in self._files.items()}
+        return {**tables, _SHARDS: dict(self._shards), WORLD: self._world}
+
+    def close(self) -> None:
+        """Write nothing more."""
+        for file in self._files.values():
+            file.close()
+
+
+def require_nothing_to_lose(run: RunDirectory) -> None:
+    """Refuse to start a run over that has rows which no checkpoint could repeat."""
+    rows = [row for name in TRAINING_TABLES for row in read_json_lines(run.table(name))]
+    last = max((row["step"] for row in rows if isinstance(row.get("step"), int)), default=0)
+    if last > 0:
+        raise UserError(
+            f"{run.path} has {len(rows)} rows up to step {last}, but no checkpoint to go on from "
+            "(resume.pt is missing) and no valid DONE; look at it with `epigrok check`, or train "
+            "it again from step 0, losing those rows, with --start-over"
+        )
+
+
+def _kept(run: RunDirectory, name: str, extent: Mapping[str, Any]) -> bytes:
+    """The part of a table that a checkpoint knows of."""
+    path = run.table(name)
+    content = path.read_bytes() if path.exists() else b""
+    kept = content[: extent["bytes"]]
+    if blake2b(kept).hexdigest() != extent["digest"]:
+        raise _damaged(run, path.name)
+    return kept
+
+
+def _damaged(run: RunDirectory, file: str) -> UserError:
+    return UserError(
+        f"{run.path / file} is not as it was written; look at the run with `epigrok check`, or "
+        "train it again from step 0 with --start-over"
+    )

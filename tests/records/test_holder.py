@@ -1,0 +1,76 @@
+"""Who a lease says it belongs to, and what becomes of one that says nonsense."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from epigrok.records.holder import LEASE, SECONDS, holder_at, read_holder, this_machine, token_at
+
+VALID = {
+    "token": "0a-1",
+    "host": "here",
+    "machine": "elsewhere",
+    "pid": 3,
+    "process_start": "1",
+    "job": "",
+    "job_restarts": 0,
+    "seconds": 30.0,
+}
+
+
+def test_a_lease_tells_its_holder_and_its_age(tmp_path: Path) -> None:
+    assert read_holder(tmp_path) is None
+    assert token_at(tmp_path / LEASE) is None
+    (tmp_path / LEASE).write_text(json.dumps(VALID))
+    os.utime(tmp_path / LEASE, (1000.0, 1000.0))
+    holder = read_holder(tmp_path)
+    assert holder is not None
+    assert str(holder) == "process 3 on here"
+    assert holder.is_alive(now=1030.0)
+    assert not holder.is_alive(now=1031.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"token": "../../x"},
+        {"token": 3},
+        {"pid": "3"},
+        {"pid": None},
+        {"seconds": "long"},
+        {"seconds": None},
+        {"job": 4},
+        {"job_restarts": "1"},
+        {"machine": this_machine(), "pid": [1]},
+    ],
+)
+def test_a_lease_with_a_part_of_another_kind_counts_by_its_age(
+    change: dict[str, object], tmp_path: Path
+) -> None:
+    path = tmp_path / LEASE
+    path.write_text(json.dumps(VALID | change))
+    os.utime(path, (1000.0, 1000.0))
+    holder = holder_at(path)
+    assert holder is not None
+    assert holder.token.startswith("unreadable-")
+    assert holder.is_alive(now=1000.0 + SECONDS)
+    assert not holder.is_alive(now=1001.0 + SECONDS)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b"NaN"])
+def test_a_lease_that_is_no_object_counts_by_its_age(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / LEASE).write_bytes(content)
+    holder = read_holder(tmp_path)
+    assert holder is not None
+    assert "is damaged and counts for 60 s" in str(holder)
+
+
+def test_nobody_holds_a_lease_for_ever(tmp_path: Path) -> None:
+    for seconds in (1e300, float("inf")):
+        (tmp_path / LEASE).write_text(json.dumps(VALID | {"seconds": seconds}))
+        os.utime(tmp_path / LEASE, (1000.0, 1000.0))
+        holder = read_holder(tmp_path)
+        assert holder is not None
+        assert not holder.is_alive(now=1000.0 + 86_401.0)
