@@ -15,7 +15,7 @@ LAYERS = [
     {"files"},
     {"config", "random_streams"},
     {"tasks", "model", "theory", "uncertainty"},
-    {"posteriors"},
+    {"posteriors", "monitor"},
     {"training"},
     {"evaluation"},
     {"experiments"},
