@@ -98,6 +98,7 @@ def reading_of(table: Table, at: int, gate: str) -> Reading:
     return Reading(
         step=int(table["step"][at]),
         ratio=ratio,
+        num_classes=int(table["num classes"][at]),
         log_standard_error=float(table["log standard error"][at]),
         reason=None if np.isfinite(ratio) else "not readable",
         **signs,
