@@ -51,7 +51,11 @@ class Spec:
     @property
     def cost(self) -> float:
         """A rough guess, to start long runs first."""
-        slow = 4.0 if "Transformer" in str(self.network) or "CNN" in str(self.network) else 1.0
+        slow = 1.0
+        if "CNN" in str(self.network):
+            slow = 2.0
+        if "Transformer" in str(self.network):
+            slow = 4.0 * getattr(self.network, "keywords", {}).get("num_layers", 1) ** 2
         return slow * sum(phase.steps * phase.batch**0.5 for phase in self.phases)
 
 
