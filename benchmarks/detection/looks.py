@@ -24,8 +24,8 @@ from epigrok.monitor import (
     tolerance,
 )
 
-NUM_ROWS, NUM_STORED, NUM_CLOSE = 1024, 256, 256
-"""Rows read at a look, rows whose features are stored, rows under whole-network noise."""
+NUM_ROWS, NUM_CLOSE = 1024, 256
+"""Rows read at a look, and rows that are read closely: stored, or under whole-network noise."""
 
 
 class RowsOf:
@@ -41,6 +41,16 @@ class RowsOf:
         # Positions of one sequence are alike, so a part of the rows is taken from all sequences.
         self._order = torch.from_numpy(np.random.default_rng(0).permutation(len(self.y)))
         self.y = self.y[self._order]
+
+    @property
+    def is_long(self) -> bool:
+        """Whether inputs are sequences that make whole-network statistics slow."""
+        return not self.x.is_floating_point() and self.x.shape[1] > 4
+
+    @property
+    def num_close(self) -> int:
+        """Rows under whole-network noise."""
+        return NUM_CLOSE // 2 if self.is_long else NUM_CLOSE
 
     def pick(self, output: Tensor) -> Tensor:
         """One row per label, from what the network returns."""
@@ -114,7 +124,7 @@ def deep_numbers(look: Look, sets: list[RowsOf]) -> dict[str, Any]:
     start = perf_counter()
     per_set = []
     for rows in sets:
-        inputs, pick = rows.part(NUM_CLOSE)
+        inputs, pick = rows.part(rows.num_close)
         per_set.append(whole_network.network_tolerances(model, inputs, pick, look.data.num_classes))
     found["tau"] = {name: [part[name] for part in per_set] for name in per_set[0]}
     found["seconds whole"] = perf_counter() - start
@@ -145,7 +155,7 @@ def read_look(look: Look, sets: dict[str, RowsOf], is_deep: bool) -> dict[str, A
     start = perf_counter()
     epistemic = []
     for rows in parts:
-        inputs, pick = rows.part(NUM_CLOSE)
+        inputs, pick = rows.part(rows.num_close)
         epistemic.append(
             [whole_network.epistemic_rows(model, inputs, pick, scale) for scale in (0.1, 0.3)]
         )

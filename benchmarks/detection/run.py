@@ -45,7 +45,8 @@ def record(name: str, seed: int, length: float = 1.0, num_looks: int = NUM_LOOKS
             if (look.phase, key) not in sets:
                 sets[look.phase, key] = RowsOf(*rows, look.data.last_only, device)
         chosen = {key: sets[look.phase, key] for key in parts}
-        entry = read_look(look, chosen, is_deep=index % DEEP_EVERY == DEEP_EVERY - 1)
+        every = 2 * DEEP_EVERY if chosen["seen"].is_long else DEEP_EVERY
+        entry = read_look(look, chosen, is_deep=index % every == every - 1)
         seen, *watched = entry["heads"]
         entry["variants"] = [ratios(seen, part) for part in watched]
         for number, part in enumerate(entry["heads"]):
@@ -84,6 +85,7 @@ def main() -> None:
     parser.add_argument("--names", nargs="*")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--done", type=Path)
+    parser.add_argument("--short-first", action="store_true")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e6)
@@ -99,7 +101,7 @@ def main() -> None:
         and (not options.names or name in options.names)
         and f"{name}-{seed}" not in done
     ]
-    wanted.sort(key=lambda run: -SUITE[run[0]].cost)
+    wanted.sort(key=lambda run: SUITE[run[0]].cost, reverse=not options.short_first)
     start = time.perf_counter()
     pool = ProcessPoolExecutor(options.processes, mp_context=get_context("spawn"))
     jobs = {

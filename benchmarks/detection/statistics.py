@@ -27,6 +27,7 @@ NEEDS: dict[str, tuple[str, str]] = {
     "spectral entropy": ("none", "1"),
     "gde": ("none", "2"),
     "learning coefficient": ("training", "1"),
+    "learning coefficient (1e-4)": ("training", "1"),
     "commutator defect": ("training", "1"),
     "16 labels": ("16 held out", "1"),
     "64 labels": ("64 held out", "1"),
@@ -34,6 +35,11 @@ NEEDS: dict[str, tuple[str, str]] = {
 }
 """Labels and runs that each statistic needs."""
 STATISTICS = tuple(NEEDS)
+AT_DEEP_LOOKS = (
+    "learning coefficient", "learning coefficient (1e-4)", "commutator defect",
+    *(f"ratio, {name}" for name in DEEP_TAU),
+)  # fmt: skip
+"""Computed at every fourth look only, and scored there."""
 
 
 def table_of_looks(records: dict[str, dict[str, Any]]) -> Table:
@@ -67,6 +73,7 @@ def _rows_of(
         "truth": meta["truth"],
         "watched": watched,
         "step": scalar["step"].astype(int),
+        "is deep": np.isfinite(record["deep"][:, 0]),
         "phase": scalar["phase"].astype(int),
         "accuracy": shown["accuracy"],
         "balanced accuracy": shown["balanced accuracy"],
