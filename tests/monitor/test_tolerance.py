@@ -207,6 +207,16 @@ def test_the_head_is_found_and_its_features_give_the_networks_logits() -> None:
     torch.testing.assert_close(sequences.features_ND, found.features_ND)
 
 
+def test_training_on_leaves_what_was_read_as_it_was() -> None:
+    model = Network()
+    found = head_inputs(model, INPUTS)
+    before = found.logits()
+    with torch.no_grad():
+        for values in model.parameters():
+            values.add_(1.0)
+    assert torch.equal(found.logits(), before)
+
+
 def test_a_model_that_changes_its_logits_after_the_head_is_refused() -> None:
     model = nn.Sequential(nn.Linear(6, 4), nn.Tanh())
     with pytest.raises(ValueError, match="last linear layer"):

@@ -64,8 +64,9 @@ def head_inputs(model: nn.Module, inputs: Any, forward: Forward | None = None) -
     # A network may return some positions only; then the hook saw more rows than came out.
     if output.shape != logits.shape or not torch.allclose(output, logits, equal_nan=True):
         raise ValueError("the model's output is not that of its last linear layer")
-    bias = None if layer.bias is None else layer.bias.detach().float()
+    # Copies: the optimiser changes the weights in place.
+    bias = None if layer.bias is None else layer.bias.detach().float().clone()
     return HeadInputs(
         features_ND=features.detach().float().flatten(0, -2),
-        head=Head(weight_CD=layer.weight.detach().float(), bias_C=bias),
+        head=Head(weight_CD=layer.weight.detach().float().clone(), bias_C=bias),
     )
