@@ -29,6 +29,7 @@ NEEDS: dict[str, tuple[str, str]] = {
     "learning coefficient": ("training", "1"),
     "learning coefficient (1e-4)": ("training", "1"),
     "commutator defect": ("training", "1"),
+    "4 labels": ("4 held out", "1"),
     "16 labels": ("16 held out", "1"),
     "64 labels": ("64 held out", "1"),
     "256 labels": ("256 held out", "1"),
@@ -162,4 +163,4 @@ def _labelled(record: dict[str, Any], number: int, name: str) -> dict[str, np.nd
     right = record["rows:answers"][:, number] == record["rows:labels"][:, number]
     rng = np.random.default_rng(sum(map(ord, name)))
     order = rng.permutation(right.shape[1])
-    return {f"{count} labels": right[:, order[:count]].mean(axis=1) for count in (16, 64, 256)}
+    return {f"{count} labels": right[:, order[:count]].mean(axis=1) for count in (4, 16, 64, 256)}
