@@ -43,14 +43,14 @@ class RowsOf:
         self.y = self.y[self._order]
 
     @property
-    def is_long(self) -> bool:
-        """Whether inputs are sequences that make whole-network statistics slow."""
-        return not self.x.is_floating_point() and self.x.shape[1] > 4
+    def is_slow(self) -> bool:
+        """Whether inputs are pictures or sequences, which make whole-network statistics slow."""
+        return self.x.ndim > 2 or (not self.x.is_floating_point() and self.x.shape[1] > 4)
 
     @property
     def num_close(self) -> int:
         """Rows under whole-network noise."""
-        return NUM_CLOSE // 2 if self.is_long else NUM_CLOSE
+        return NUM_CLOSE // 2 if self.is_slow else NUM_CLOSE
 
     def pick(self, output: Tensor) -> Tensor:
         """One row per label, from what the network returns."""

@@ -45,7 +45,7 @@ def record(name: str, seed: int, length: float = 1.0, num_looks: int = NUM_LOOKS
             if (look.phase, key) not in sets:
                 sets[look.phase, key] = RowsOf(*rows, look.data.last_only, device)
         chosen = {key: sets[look.phase, key] for key in parts}
-        every = 2 * DEEP_EVERY if chosen["seen"].is_long else DEEP_EVERY
+        every = 2 * DEEP_EVERY if chosen["seen"].is_slow else DEEP_EVERY
         entry = read_look(look, chosen, is_deep=index % every == every - 1)
         seen, *watched = entry["heads"]
         entry["variants"] = [ratios(seen, part) for part in watched]
