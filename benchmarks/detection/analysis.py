@@ -7,37 +7,24 @@ are in every score; where a second line leaves them out, it says so.
 """
 
 import argparse
-import csv
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from benchmarks.detection import records as stored
+from benchmarks.detection.estimates import accuracy_rows, row_rows
 from benchmarks.detection.judging import GENERAL, NOT_GENERAL, verdicts
 from benchmarks.detection.scores import (
     auroc,
     best_threshold,
     bootstrap,
-    interval,
-    isotonic,
     spearman,
 )
 from benchmarks.detection.statistics import AT_DEEP_LOOKS, NEEDS, STATISTICS, Table, table_of_looks
+from benchmarks.detection.tables import Row, bounds, fitted, select, write
 from epigrok.monitor.states import StateRule
-
-FITTED = 0.95
-Row = dict[str, Any]
-
-
-def select(table: Table, mask: np.ndarray) -> Table:
-    return {name: values[mask] for name, values in table.items()}
-
-
-def fitted(table: Table) -> Table:
-    """Looks at which the training set is fitted."""
-    return select(table, table["train accuracy"] >= FITTED)
 
 
 def score_row(table: Table, name: str, num_draws: int = 300) -> Row:
@@ -71,20 +58,15 @@ def score_row(table: Table, name: str, num_draws: int = 300) -> Row:
         "runs": runs,
         "looks": len(value),
         "auroc": separation(everything),
-        **_bounds("auroc", drawn),
-        **_bounds("ratio ahead by", behind),
+        **bounds("auroc", drawn),
+        **bounds("ratio ahead by", behind),
         "auroc, none left out": auroc(value, is_general),
         "rank correlation": order(everything),
-        **_bounds("rank correlation", drawn_order),
-        **_bounds("ratio ahead by, rank correlation", behind_order),
+        **bounds("rank correlation", drawn_order),
+        **bounds("ratio ahead by, rank correlation", behind_order),
         "missed looks, kind left out": missed,
         "false looks, kind left out": false,
     }
-
-
-def _bounds(name: str, drawn: np.ndarray) -> Row:
-    low, high = interval(drawn)
-    return {f"{name}, low": low, f"{name}, high": high}
 
 
 def left_out_errors(table: Table, name: str) -> tuple[float, float]:
@@ -104,10 +86,12 @@ def left_out_errors(table: Table, name: str) -> tuple[float, float]:
     return missed / num_general, false / int((clear & ~is_general).sum())
 
 
-def verdict_rows(table: Table, gate: str) -> list[Row]:
+def verdict_rows(
+    table: Table, gate: str, column: str = "ratio", rule: StateRule | None = None
+) -> list[Row]:
     """What the frozen rule said of every run and watched set."""
     rows = []
-    for verdict in verdicts(table, StateRule(), gate):
+    for verdict in verdicts(table, rule or StateRule(), gate, column):
         lag = verdict.lag
         short = "".join("i" if s == "generalising" else s[0].upper() for s in verdict.states)
         rows.append(
@@ -131,144 +115,57 @@ def verdict_rows(table: Table, gate: str) -> list[Row]:
 
 
 def rule_summary(table: Table) -> list[Row]:
-    """False alarms, misses and lag of the frozen rule, for each sign of fit and role."""
+    """False alarms, misses and lag of the frozen rule, for each role and sign of fit.
+
+    The lines for other ratios came after the fact: the rule was not chosen for them. Those of the
+    whole network are known at fewer looks, so a single reading decides.
+    """
     rows = []
+    one = replace(StateRule(), num_confirmations=1)
     for role in ("development", "held out"):
         part = select(table, table["role"] == role)
         if not len(part["run"]):
             continue
         for gate in ("train accuracy", "train loss", "none"):
-            found = verdict_rows(part, gate)
-            seen = [row for row in found if row["made to"] != "blind spot"]
-            lags = [row["lag in steps"] for row in found if row["lag in steps"] != ""]
-            looks = [row["lag in looks"] for row in found if row["lag in looks"] != ""]
-            count = _counter(seen)
-            rows.append(
-                {
-                    "role": role,
-                    "sign of fit": gate,
-                    "generalised": count("outcome", "generalised"),
-                    "missed": sum(r["miss"] for r in seen if r["outcome"] == "generalised"),
-                    "lost": count("outcome", "lost"),
-                    "loss missed": sum(r["miss"] for r in seen if r["outcome"] == "lost"),
-                    "not generalised": count("outcome", "not"),
-                    "false alarms": sum(r["false alarm"] for r in seen),
-                    "blind spots": len(found) - len(seen),
-                    "false alarms, blind spots": sum(r["false alarm"] for r in found)
-                    - sum(r["false alarm"] for r in seen),
-                    "in between": count("outcome", "in between"),
-                    "median lag in steps": float(np.median(lags)) if lags else "",
-                    "worst lag in steps": max(lags, default=""),
-                    "median lag in looks": float(np.median(looks)) if looks else "",
-                    "worst lag in looks": max(looks, default=""),
-                }
-            )
+            rows.append(_summary(role, gate, "ratio", verdict_rows(part, gate)))
+        column = "ratio, level 0.95"
+        found = verdict_rows(part, "train accuracy", column)
+        rows.append(_summary(role, "train accuracy", column, found))
+        deep = select(part, part["is deep"])
+        for column in ("ratio", "ratio, whole", "ratio, first layer"):
+            found = verdict_rows(deep, "train accuracy", column, one)
+            rows.append(_summary(role, "train accuracy", f"{column}; fewer looks", found))
     return rows
+
+
+def _summary(role: str, gate: str, column: str, found: list[Row]) -> Row:
+    seen = [row for row in found if row["made to"] != "blind spot"]
+    lags = [row["lag in steps"] for row in found if row["lag in steps"] != ""]
+    looks = [row["lag in looks"] for row in found if row["lag in looks"] != ""]
+    count = _counter(seen)
+    alarms = sum(row["false alarm"] for row in seen)
+    return {
+        "role": role,
+        "ratio": column,
+        "sign of fit": gate,
+        "generalised": count("outcome", "generalised"),
+        "missed": sum(row["miss"] for row in seen if row["outcome"] == "generalised"),
+        "lost": count("outcome", "lost"),
+        "loss missed": sum(row["miss"] for row in seen if row["outcome"] == "lost"),
+        "not generalised": count("outcome", "not"),
+        "false alarms": alarms,
+        "blind spots": len(found) - len(seen),
+        "false alarms, blind spots": sum(row["false alarm"] for row in found) - alarms,
+        "in between": count("outcome", "in between"),
+        "median lag in steps": float(np.median(lags)) if lags else "",
+        "worst lag in steps": max(lags, default=""),
+        "median lag in looks": float(np.median(looks)) if looks else "",
+        "worst lag in looks": max(looks, default=""),
+    }
 
 
 def _counter(rows: list[Row]) -> Callable[[str, str], int]:
     return lambda key, value: sum(row[key] == value for row in rows)
-
-
-def accuracy_rows(table: Table) -> list[Row]:
-    """Accuracy estimated without held-out labels: error in points, each kind left out in turn."""
-    table = fitted(table)
-    truth = table["accuracy"]
-    chance = 1.0 / table["num classes"]
-    estimates = {
-        "average confidence": table["confidence"],
-        "atc": table["atc"],
-        "gde": table["gde"],
-    }
-    for name in ("ratio", "entropy", "confidence", "gde"):
-        mapped = np.empty(len(truth))
-        for kind in np.unique(table["kind"]):
-            here, others = table["kind"] == kind, table["kind"] != kind
-            ok = others & np.isfinite(table[name])
-            fitted_map = isotonic(table[name][ok], table["generality"][ok])
-            level = fitted_map(np.nan_to_num(table[name][here], nan=-1e9))
-            mapped[here] = chance[here] + (1.0 - chance[here]) * level
-        estimates[f"{name}, mapped"] = mapped
-    rows = []
-    for name, estimate in estimates.items():
-        error = 100.0 * np.abs(estimate - truth)
-        error = error[np.isfinite(error)]
-        by_run = [np.nanmean(100.0 * np.abs(estimate - truth)[table["run"] == run])
-                  for run in np.unique(table["run"])]  # fmt: skip
-        drawn = bootstrap(
-            table["recipe"],
-            lambda i, e=estimate: float(100.0 * np.nanmean(np.abs(e - truth)[i])),
-            200,
-        )
-        rows.append(
-            {
-                "estimate": name,
-                "mean error in points": float(error.mean()),
-                **_bounds("mean error in points", drawn),
-                "median": float(np.median(error)),
-                "90 %": float(np.quantile(error, 0.9)),
-                "worst run's mean": float(np.nanmax(by_run)),
-            }
-        )
-    return rows
-
-
-def row_rows(records: dict[str, dict[str, Any]]) -> list[Row]:
-    """Wrong answers among watched rows: AUROC of row-by-row scores, the mean over looks."""
-    found: dict[str, list[float]] = {}
-    groups: list[str] = []
-    for record in records.values():
-        num_sets = len(record["meta"]["sets"])
-        seen_right = record["rows:answers"][:, 0] == record["rows:labels"][:, 0]
-        for look in range(len(record["scalars"])):
-            if seen_right[look].mean() < FITTED:
-                continue
-            for number in range(1, num_sets):
-                num_rows = min(record[f"rows:{n}"].shape[2] for n in _ROW_SCORES)
-                answers = record["rows:answers"][look, number, :num_rows]
-                right = answers == record["rows:labels"][look, number, :num_rows]
-                if not 0.05 <= right.mean() <= 0.95:
-                    continue
-                groups.append(record["meta"]["name"])
-                for name, sign in _ROW_SCORES.items():
-                    score = sign * record[f"rows:{name}"][look, number, :num_rows].astype(float)
-                    score = np.nan_to_num(score, nan=0.0, posinf=1e9, neginf=-1e9)
-                    found.setdefault(name, []).append(auroc(score, right))
-    rows = []
-    reference = np.array(found["max prob"])
-    for name, values in found.items():
-        value = np.array(values)
-        drawn = bootstrap(np.array(groups), lambda i, v=value: float(v[i].mean()), 300)
-        ahead = bootstrap(
-            np.array(groups), lambda i, v=value: float((v - reference)[i].mean()), 300
-        )
-        rows.append(
-            {
-                "score": name,
-                "looks": len(value),
-                "auroc": float(value.mean()),
-                **_bounds("auroc", drawn),
-                **_bounds("ahead of max prob", ahead),
-            }
-        )
-    return rows
-
-
-_ROW_SCORES = {"row tolerance": 1.0, "max prob": 1.0, "entropy": -1.0, "margin": 1.0, "eu": -1.0}
-
-
-def write(path: Path, rows: list[Row]) -> None:
-    """A table as CSV, numbers to four digits."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({key: _short(value) for key, value in row.items()})
-
-
-def _short(value: Any) -> Any:
-    return f"{float(value):.4g}" if isinstance(value, float | np.floating) else value
 
 
 def look_rows(table: Table) -> list[Row]:

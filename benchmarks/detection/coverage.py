@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from benchmarks.detection import records as stored
-from benchmarks.detection.analysis import write
+from benchmarks.detection.tables import write
 from epigrok.monitor import (
     Head,
     HeadInputs,

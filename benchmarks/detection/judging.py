@@ -60,15 +60,24 @@ class Verdict:
         return float(self.steps[at] / self.steps[reached[0]]), int(at - reached[0])
 
 
-def verdicts(table: Table, rule: StateRule, gate: str = "train accuracy") -> list[Verdict]:
-    """Follow every run and watched set. `gate` names the sign of fit that is passed."""
+def verdicts(
+    table: Table, rule: StateRule, gate: str = "train accuracy", column: str = "ratio"
+) -> list[Verdict]:
+    """Follow every run and watched set.
+
+    Args:
+        table: Looks, in order within a run.
+        rule: The constants.
+        gate: The sign of fit that is passed: "train accuracy", "train loss" or "none".
+        column: The ratio to follow.
+    """
     found = []
     for run, watched in sorted(set(zip(table["run"], table["watched"]))):
         index = np.flatnonzero((table["run"] == run) & (table["watched"] == watched))
         index = index[np.argsort(table["step"][index], kind="stable")]
         standing, states, num_unreadable = Standing(), [], 0
         for at in index:
-            standing = follow(standing, reading_of(table, int(at), gate), rule)
+            standing = follow(standing, reading_of(table, int(at), gate, column), rule)
             states.append(standing.state)
             num_unreadable += standing.unreadable is not None
         found.append(
@@ -87,9 +96,9 @@ def verdicts(table: Table, rule: StateRule, gate: str = "train accuracy") -> lis
     return found
 
 
-def reading_of(table: Table, at: int, gate: str) -> Reading:
+def reading_of(table: Table, at: int, gate: str, column: str = "ratio") -> Reading:
     """One recorded look as the monitor would have seen it."""
-    ratio = float(table["ratio"][at])
+    ratio = float(table[column][at])
     signs: dict[str, Any] = {
         "train accuracy": {"train_accuracy": float(table["train accuracy"][at])},
         "train loss": {"train_loss": float(table["train loss"][at])},
@@ -99,7 +108,7 @@ def reading_of(table: Table, at: int, gate: str) -> Reading:
         step=int(table["step"][at]),
         ratio=ratio,
         num_classes=int(table["num classes"][at]),
-        log_standard_error=float(table["log standard error"][at]),
+        log_standard_error=float(table["log standard error"][at]) if column == "ratio" else 0.0,
         reason=None if np.isfinite(ratio) else "not readable",
         **signs,
     )

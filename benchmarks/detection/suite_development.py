@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from benchmarks.detection.data import characters, parity, random_vectors, table, teacher
+from benchmarks.detection.data import parity, random_vectors, table, teacher
 from benchmarks.detection.networks import Transformer
 from benchmarks.detection.recipes import (
     SMALL_MLP,
@@ -13,6 +13,7 @@ from benchmarks.detection.recipes import (
     sgd,
     spec,
 )
+from benchmarks.detection.sequences import characters
 from benchmarks.detection.training import Phase, Spec
 
 _add = partial(table, operation="add", modulus=31)

@@ -6,18 +6,7 @@ theirs was looked at before.
 
 from functools import partial
 
-from benchmarks.detection.data import (
-    automaton,
-    characters,
-    counting,
-    group,
-    imbalanced,
-    in_context_products,
-    retrieval,
-    spheres,
-    table,
-    teacher,
-)
+from benchmarks.detection.data import group, imbalanced, spheres, table, teacher
 from benchmarks.detection.networks import CNN, MLP, Transformer
 from benchmarks.detection.pictures import pictures
 from benchmarks.detection.recipes import (
@@ -29,6 +18,13 @@ from benchmarks.detection.recipes import (
     muon,
     sgd,
     spec,
+)
+from benchmarks.detection.sequences import (
+    automaton,
+    characters,
+    counting,
+    in_context_products,
+    retrieval,
 )
 from benchmarks.detection.training import Phase, Spec
 

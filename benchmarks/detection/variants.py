@@ -4,9 +4,9 @@ from dataclasses import replace
 from math import nan
 
 import torch
-from torch import Tensor
 
 from epigrok.monitor import Head, HeadInputs, ToleranceSettings, head_answers, tolerance
+from epigrok.monitor.noise import flip_scales, logit_noise
 from epigrok.monitor.tolerance import Answers, Tolerance, tolerance_ratio
 from epigrok.random_streams import normal, stream_key
 
@@ -48,36 +48,11 @@ def ratios(seen: HeadInputs, watched: HeadInputs) -> dict[str, tuple[float, floa
 def calibrated_epistemic(inputs: HeadInputs, scale: float, settings: ToleranceSettings) -> float:
     """Mutual information, in nats, under noise of size `scale` on the head."""
     logits_NC = inputs.logits()
-    noise_SNC = head_noise(inputs, settings)
+    noise_SNC = logit_noise(inputs, settings)
     logs = (logits_NC + scale * noise_SNC).double().log_softmax(dim=-1)
     mean = logs.exp().mean(dim=0)
     total = -torch.xlogy(mean, mean).sum(dim=-1)
     return float((total + (logs.exp() * logs).sum(dim=-1).mean(dim=0)).clamp_min(0).mean())
-
-
-def head_noise(inputs: HeadInputs, settings: ToleranceSettings) -> Tensor:
-    """What multiplicative noise of size 1 adds to the logits."""
-    # The answers' own function is private; at size 1 and a zero clean part it is the same product.
-    weight, bias = inputs.head.weight_CD, inputs.head.bias_C
-    keys = [stream_key(settings.seed, f"tolerance:head:{part}") for part in ("weight", "bias")]
-    draws = []
-    for draw in range(settings.num_draws):
-        added = inputs.features_ND @ (weight * normal(keys[0], tuple(weight.shape), draw)).T
-        if bias is not None:
-            added = added + bias * normal(keys[1], tuple(bias.shape), draw)
-        draws.append(added)
-    return torch.stack(draws)
-
-
-def flip_scales(inputs: HeadInputs, settings: ToleranceSettings) -> Tensor:
-    """For each draw and row the noise on the head at which the answer changes."""
-    logits = inputs.logits()
-    noise = head_noise(inputs, settings)
-    answer = logits.argmax(dim=1, keepdim=True)
-    lead = logits.gather(1, answer) - logits
-    gain = noise - noise.gather(2, answer.expand(len(noise), -1, -1))
-    crossing = torch.where(gain > 0, lead / gain, torch.inf)
-    return crossing.scatter(2, answer.expand(len(noise), -1, -1), torch.inf).amin(dim=2)
 
 
 def _quantile_tolerance(inputs: HeadInputs, settings: ToleranceSettings, corrected: bool) -> float:

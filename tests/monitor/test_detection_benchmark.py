@@ -15,8 +15,6 @@ from benchmarks.detection.run import record  # noqa: E402
 from benchmarks.detection.statistics import STATISTICS, table_of_looks  # noqa: E402
 from benchmarks.detection.suite import SUITE  # noqa: E402
 from benchmarks.detection.training import build  # noqa: E402
-from benchmarks.detection.variants import flip_scales  # noqa: E402
-from epigrok.monitor import Head, HeadInputs, ToleranceSettings, row_tolerances  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -85,12 +83,3 @@ def test_drawing_runs_again_keeps_the_looks_of_a_run_together() -> None:
     groups = np.array(["a", "a", "b", "b"])
     sizes = scores.bootstrap(groups, lambda index: float(len(set(index))), num_draws=50)
     assert set(sizes) == {2.0, 4.0}
-
-
-def test_flip_scales_have_the_row_tolerances_as_their_median() -> None:
-    generator = torch.Generator().manual_seed(0)
-    head = Head(weight_CD=torch.randn(5, 9, generator=generator))
-    inputs = HeadInputs(features_ND=torch.randn(70, 9, generator=generator), head=head)
-    settings = ToleranceSettings(num_draws=3)
-    expected = flip_scales(inputs, settings).median(dim=0).values
-    torch.testing.assert_close(row_tolerances(inputs, settings), expected)

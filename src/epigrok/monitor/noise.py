@@ -24,7 +24,7 @@ def head_answers(inputs: HeadInputs, settings: ToleranceSettings) -> Answers:
     number of sizes asked for.
     """
     logits_NC = inputs.logits()
-    noise_SNC = _logit_noise(inputs, settings)
+    noise_SNC = logit_noise(inputs, settings)
 
     def answers(scale: float) -> Int[Tensor, "S N"]:
         return _answers_of(logits_NC + scale * noise_SNC)
@@ -74,34 +74,28 @@ def network_answers(
 
 
 def row_tolerances(inputs: HeadInputs, settings: ToleranceSettings) -> Float[Tensor, " N"]:
-    """For each row the noise on the head at which its answer changes, the median over draws.
+    """For each row the noise on the head at which its answer changes, the median over draws."""
+    # The lower median of an even number is one of the values: no mean with an infinite one.
+    return flip_scales(inputs, settings).median(dim=0).values
+
+
+def flip_scales(inputs: HeadInputs, settings: ToleranceSettings) -> Float[Tensor, "S N"]:
+    """The noise on the head at which each row's answer changes, in each draw; inf where never.
 
     A row's answer is the highest of C lines in s. The line that is highest at s = 0 is left for
     good at its first crossing, so the crossing is exact and needs no search.
     """
     logits_NC = inputs.logits()
-    noise_SNC = _logit_noise(inputs, settings)
+    noise_SNC = logit_noise(inputs, settings)
     answer_N1 = logits_NC.argmax(dim=1, keepdim=True)
     lead_NC = logits_NC.gather(1, answer_N1) - logits_NC
     answer_SN1 = answer_N1.expand(len(noise_SNC), -1, -1)
     gain_SNC = noise_SNC - noise_SNC.gather(2, answer_SN1)
     crossing_SNC = torch.where(gain_SNC > 0, lead_NC / gain_SNC, torch.inf)
-    first_SN = crossing_SNC.scatter(2, answer_SN1, torch.inf).amin(dim=2)
-    # The lower median of an even number is one of the values: no mean with an infinite one.
-    return first_SN.median(dim=0).values
+    return crossing_SNC.scatter(2, answer_SN1, torch.inf).amin(dim=2)
 
 
-class _Swapped:
-    """A model that answers with other values for some of its parameters."""
-
-    def __init__(self, model: nn.Module, parameters: dict[str, Tensor]) -> None:
-        self._model, self._parameters = model, parameters
-
-    def __call__(self, *args: object, **kwargs: object) -> Tensor:
-        return functional_call(self._model, self._parameters, args, kwargs)
-
-
-def _logit_noise(inputs: HeadInputs, settings: ToleranceSettings) -> Float[Tensor, "S N C"]:
+def logit_noise(inputs: HeadInputs, settings: ToleranceSettings) -> Float[Tensor, "S N C"]:
     """What noise of size 1 adds to the logits, in each draw."""
     weight_CD, bias_C = inputs.head.weight_CD, inputs.head.bias_C
     device = weight_CD.device
@@ -116,6 +110,16 @@ def _logit_noise(inputs: HeadInputs, settings: ToleranceSettings) -> Float[Tenso
             added_NC = added_NC + bias_C * normal(of_bias, tuple(bias_C.shape), draw, device)
         draws.append(added_NC)
     return torch.stack(draws)
+
+
+class _Swapped:
+    """A model that answers with other values for some of its parameters."""
+
+    def __init__(self, model: nn.Module, parameters: dict[str, Tensor]) -> None:
+        self._model, self._parameters = model, parameters
+
+    def __call__(self, *args: object, **kwargs: object) -> Tensor:
+        return functional_call(self._model, self._parameters, args, kwargs)
 
 
 def _answers_of(logits: Float[Tensor, "*rows C"]) -> Int[Tensor, "*rows"]:

@@ -1,0 +1,44 @@
+"""Rows, columns and files of the benchmark's tables."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.detection.scores import interval
+from benchmarks.detection.statistics import Table
+
+FITTED = 0.95
+"""Accuracy on the seen rows from which looks are scored."""
+Row = dict[str, Any]
+
+
+def select(table: Table, mask: np.ndarray) -> Table:
+    """The rows that the mask keeps."""
+    return {name: values[mask] for name, values in table.items()}
+
+
+def fitted(table: Table) -> Table:
+    """Looks at which the training set is fitted."""
+    return select(table, table["train accuracy"] >= FITTED)
+
+
+def bounds(name: str, drawn: np.ndarray) -> Row:
+    """Both ends of an interval, as two columns."""
+    low, high = interval(drawn)
+    return {f"{name}, low": low, f"{name}, high": high}
+
+
+def write(path: Path, rows: list[Row]) -> None:
+    """A table as CSV, numbers to four digits."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({key: _short(value) for key, value in row.items()})
+
+
+def _short(value: Any) -> Any:
+    return f"{float(value):.4g}" if isinstance(value, float | np.floating) else value
