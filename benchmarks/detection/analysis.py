@@ -23,7 +23,7 @@ from benchmarks.detection.scores import (
     spearman,
 )
 from benchmarks.detection.statistics import AT_DEEP_LOOKS, NEEDS, STATISTICS, Table, table_of_looks
-from benchmarks.detection.tables import Row, bounds, fitted, select, write
+from benchmarks.detection.tables import Row, bounds, fitted, select, write, write_parquet
 from epigrok.monitor.states import StateRule
 
 
@@ -107,7 +107,8 @@ def verdict_rows(
                 "miss": int(verdict.is_miss),
                 "lag in steps": lag[0] if lag else "",
                 "lag in looks": lag[1] if lag else "",
-                "unreadable looks": verdict.num_unreadable,
+                "unreadable looks": int((~verdict.is_readable).sum()),
+                "stale looks": verdict.num_stale,
                 "states": short,
             }
         )
@@ -154,6 +155,7 @@ def _summary(role: str, gate: str, column: str, found: list[Row]) -> Row:
         "loss missed": sum(row["miss"] for row in seen if row["outcome"] == "lost"),
         "not generalised": count("outcome", "not"),
         "false alarms": alarms,
+        "stale": sum(row["stale looks"] > 0 for row in seen),
         "blind spots": len(found) - len(seen),
         "false alarms, blind spots": sum(row["false alarm"] for row in found) - alarms,
         "in between": count("outcome", "in between"),
@@ -202,7 +204,8 @@ def main() -> None:
     options = parser.parse_args()
     loaded = stored.load(options.records)
     table = table_of_looks(loaded)
-    write(options.out / "looks.csv", look_rows(table))
+    options.out.mkdir(parents=True, exist_ok=True)
+    write_parquet(options.out / "looks.parquet", look_rows(table))
     for role in ("development", "held out"):
         part = fitted(select(table, table["role"] == role))
         if not len(part["run"]):

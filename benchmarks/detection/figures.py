@@ -4,9 +4,9 @@ python -m benchmarks.detection.figures docs/results/detection
 """
 
 import argparse
-import csv
 from pathlib import Path
 
+import duckdb
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -15,17 +15,8 @@ COLOURS = {"generalises": "#1b7837", "does not": "#b2182b", "loses it": "#e08214
 
 
 def read(path: Path) -> dict[str, np.ndarray]:
-    """A CSV table as columns; those of numbers only become numbers."""
-    with path.open() as file:
-        rows = list(csv.DictReader(file))
-    table: dict[str, np.ndarray] = {}
-    for name in rows[0]:
-        values = [row[name] for row in rows]
-        try:
-            table[name] = np.array(values, dtype=float)
-        except ValueError:
-            table[name] = np.array(values)
-    return table
+    """A table as columns."""
+    return dict(duckdb.sql(f"FROM '{path}'").fetchnumpy())
 
 
 def scatter(looks: dict[str, np.ndarray], states: dict[str, np.ndarray]) -> Figure:
@@ -77,7 +68,7 @@ def main() -> None:
         "--runs", nargs="*", default=["s5-0", "glyphs-cnn-random-0", "glyphs-forgotten-0"]
     )
     options = parser.parse_args()
-    looks, states = (read(options.folder / f"{n}.csv") for n in ("looks", "states"))
+    looks, states = (read(options.folder / name) for name in ("looks.parquet", "states.csv"))
     scatter(looks, states).savefig(options.folder / "ratio-and-truth.png", dpi=110)
     known = tuple(run for run in options.runs if run in set(looks["run"]))
     trajectories(looks, known).savefig(options.folder / "three-runs.png", dpi=110)

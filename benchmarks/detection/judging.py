@@ -22,7 +22,7 @@ class Verdict:
     states: tuple[str, ...]
     generality: np.ndarray
     steps: np.ndarray
-    num_unreadable: int
+    is_readable: np.ndarray
 
     @property
     def first_announced(self) -> int | None:
@@ -40,9 +40,18 @@ class Verdict:
 
     @property
     def is_false_alarm(self) -> bool:
-        """Said "generalised" at a look where the set was not."""
+        """Said "generalised" at a look that could be read and where the set was not."""
+        return bool((self._says_so_wrongly & self.is_readable).any())
+
+    @property
+    def num_stale(self) -> int:
+        """Looks that could not be read, at which a state of "generalised" was no longer true."""
+        return int((self._says_so_wrongly & ~self.is_readable).sum())
+
+    @property
+    def _says_so_wrongly(self) -> np.ndarray:
         said = np.array([state == "generalised" for state in self.states])
-        return bool((said & (self.generality <= NOT_GENERAL)).any())
+        return said & (self.generality <= NOT_GENERAL)
 
     @property
     def is_miss(self) -> bool:
@@ -75,11 +84,11 @@ def verdicts(
     for run, watched in sorted(set(zip(table["run"], table["watched"]))):
         index = np.flatnonzero((table["run"] == run) & (table["watched"] == watched))
         index = index[np.argsort(table["step"][index], kind="stable")]
-        standing, states, num_unreadable = Standing(), [], 0
+        standing, states, readable = Standing(), [], []
         for at in index:
             standing = follow(standing, reading_of(table, int(at), gate, column), rule)
             states.append(standing.state)
-            num_unreadable += standing.unreadable is not None
+            readable.append(standing.unreadable is None)
         found.append(
             Verdict(
                 run=run,
@@ -90,7 +99,7 @@ def verdicts(
                 states=tuple(states),
                 generality=table["generality"][index],
                 steps=table["step"][index],
-                num_unreadable=num_unreadable,
+                is_readable=np.array(readable),
             )
         )
     return found

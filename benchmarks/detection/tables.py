@@ -2,8 +2,10 @@
 
 import csv
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import duckdb
 import numpy as np
 
 from benchmarks.detection.scores import interval
@@ -38,6 +40,14 @@ def write(path: Path, rows: list[Row]) -> None:
         writer.writeheader()
         for row in rows:
             writer.writerow({key: _short(value) for key, value in row.items()})
+
+
+def write_parquet(path: Path, rows: list[Row]) -> None:
+    """A long table, compressed."""
+    with TemporaryDirectory() as folder:
+        as_csv = Path(folder) / "rows.csv"
+        write(as_csv, rows)
+        duckdb.sql(f"COPY (FROM read_csv('{as_csv}')) TO '{path}' (COMPRESSION zstd)")
 
 
 def _short(value: Any) -> Any:
