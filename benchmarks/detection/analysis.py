@@ -108,7 +108,8 @@ def verdict_rows(
                 "lag in steps": lag[0] if lag else "",
                 "lag in looks": lag[1] if lag else "",
                 "unreadable looks": int((~verdict.is_readable).sum()),
-                "stale looks": verdict.num_stale,
+                "late looks": verdict.num_late,
+                "late looks, readable": verdict.num_late_readable,
                 "states": short,
             }
         )
@@ -155,7 +156,9 @@ def _summary(role: str, gate: str, column: str, found: list[Row]) -> Row:
         "loss missed": sum(row["miss"] for row in seen if row["outcome"] == "lost"),
         "not generalised": count("outcome", "not"),
         "false alarms": alarms,
-        "stale": sum(row["stale looks"] > 0 for row in seen),
+        "loss noticed late": sum(row["late looks"] > 0 for row in seen),
+        "looks late at most": max(row["late looks"] for row in seen),
+        "of them readable": max(row["late looks, readable"] for row in seen),
         "blind spots": len(found) - len(seen),
         "false alarms, blind spots": sum(row["false alarm"] for row in found) - alarms,
         "in between": count("outcome", "in between"),

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 from matplotlib.figure import Figure
 
-COLOURS = {"generalises": "#1b7837", "does not": "#b2182b", "loses it": "#e08214",
+COLOURS = {"generalised": "#1b7837", "not": "#b2182b", "lost": "#e08214",
            "in between": "#542788", "blind spot": "#888888"}  # fmt: skip
 
 
@@ -21,22 +21,27 @@ def read(path: Path) -> dict[str, np.ndarray]:
 
 def scatter(looks: dict[str, np.ndarray], states: dict[str, np.ndarray]) -> Figure:
     """Ratio and entropy against the truth, a point per look of the held-out kinds."""
-    truth_of = dict(zip(states["run"], states["made to"]))
+    outcome_of = {
+        (run, watched): "blind spot" if made_to == "blind spot" else outcome
+        for run, watched, made_to, outcome in zip(
+            states["run"], states["watched"], states["made to"], states["outcome"]
+        )
+    }
     held_out = {run for run, role in zip(states["run"], states["role"]) if role == "held out"}
     keep = np.array([run in held_out for run in looks["run"]]) & (looks["train accuracy"] >= 0.95)
-    truth = np.array([truth_of[run] for run in looks["run"]])
+    outcome = np.array([outcome_of[key] for key in zip(looks["run"], looks["watched"])])
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     panels = (("ratio", "noise tolerance ratio"), ("entropy", "entropy / ln C (reversed)"))
     for axes, (name, label) in zip(figure.subplots(1, len(panels)), panels):
         for kind, colour in COLOURS.items():
-            mask = keep & (truth == kind)
+            mask = keep & (outcome == kind)
             axes.plot(looks[name][mask], looks["generality"][mask], ".", color=colour,
                       markersize=3.5, alpha=0.6, label=kind)  # fmt: skip
         axes.set_xlabel(label)
         axes.set_ylabel("balanced accuracy above chance")
         axes.grid(alpha=0.2)
     figure.axes[0].axvline(0.5, color="black", linewidth=0.8, linestyle=":")
-    figure.axes[0].legend(title="made to", fontsize=7, title_fontsize=7)
+    figure.axes[0].legend(title="the run's end", fontsize=7, title_fontsize=7)
     return figure
 
 

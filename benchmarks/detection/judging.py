@@ -40,18 +40,23 @@ class Verdict:
 
     @property
     def is_false_alarm(self) -> bool:
-        """Said "generalised" at a look that could be read and where the set was not."""
-        return bool((self._says_so_wrongly & self.is_readable).any())
-
-    @property
-    def num_stale(self) -> int:
-        """Looks that could not be read, at which a state of "generalised" was no longer true."""
-        return int((self._says_so_wrongly & ~self.is_readable).sum())
-
-    @property
-    def _says_so_wrongly(self) -> np.ndarray:
+        """Announced "generalised" at a look where the set was not."""
         said = np.array([state == "generalised" for state in self.states])
-        return said & (self.generality <= NOT_GENERAL)
+        is_new = said & ~np.concatenate([[False], said[:-1]])
+        return bool((is_new & (self.generality <= NOT_GENERAL)).any())
+
+    @property
+    def num_late(self) -> int:
+        """Looks for which "generalised" was still said after it had stopped being true."""
+        said = np.array([state == "generalised" for state in self.states])
+        return 0 if self.is_false_alarm else int((said & (self.generality <= NOT_GENERAL)).sum())
+
+    @property
+    def num_late_readable(self) -> int:
+        """Those of them that could be read, and waited for their confirmation."""
+        said = np.array([state == "generalised" for state in self.states])
+        late = said & (self.generality <= NOT_GENERAL) & self.is_readable
+        return 0 if self.is_false_alarm else int(late.sum())
 
     @property
     def is_miss(self) -> bool:

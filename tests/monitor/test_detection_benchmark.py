@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.detection import data, records, scores  # noqa: E402
+from benchmarks.detection.judging import Verdict  # noqa: E402
 from benchmarks.detection.run import record  # noqa: E402
 from benchmarks.detection.statistics import STATISTICS, table_of_looks  # noqa: E402
 from benchmarks.detection.suite import SUITE  # noqa: E402
@@ -83,3 +84,39 @@ def test_drawing_runs_again_keeps_the_looks_of_a_run_together() -> None:
     groups = np.array(["a", "a", "b", "b"])
     sizes = scores.bootstrap(groups, lambda index: float(len(set(index))), num_draws=50)
     assert set(sizes) == {2.0, 4.0}
+
+
+def verdict(states: str, generality: list[float]) -> Verdict:
+    names = {"F": "fitting", "M": "memorising", "G": "generalised", "L": "lost"}
+    return Verdict(
+        run="",
+        kind="",
+        role="",
+        truth="",
+        watched="",
+        states=tuple(names[letter] for letter in states),
+        generality=np.array(generality),
+        steps=10 * np.arange(1, len(states) + 1),
+        is_readable=np.full(len(states), True),
+    )
+
+
+def test_an_announcement_is_judged_by_what_was_true_at_that_look() -> None:
+    right = verdict("FMMGG", [0.0, 0.1, 0.96, 1.0, 1.0])
+    assert (right.outcome, right.is_false_alarm, right.is_miss) == ("generalised", False, False)
+    assert right.lag == (40 / 30, 1)
+    wrong = verdict("FMGGG", [0.0, 0.1, 0.1, 0.2, 0.1])
+    assert (wrong.outcome, wrong.is_false_alarm, wrong.is_miss) == ("not", True, False)
+    missed = verdict("FMMMM", [0.0, 0.1, 0.5, 0.95, 0.95])
+    assert (missed.is_miss, missed.lag) == (True, None)
+
+
+def test_a_loss_may_be_noticed_late_or_never() -> None:
+    late = verdict("FGGGL", [0.0, 1.0, 0.9, 0.3, 0.2])
+    assert (late.outcome, late.is_false_alarm, late.is_miss, late.num_late) == (
+        "lost",
+        False,
+        False,
+        1,
+    )
+    assert verdict("FGGGG", [0.0, 1.0, 0.9, 0.3, 0.2]).is_miss
