@@ -220,9 +220,12 @@ def main() -> None:
             rows = [score_row(seeing, s) for s in STATISTICS]
             write(options.out / f"statistics-{name}-without-blind-spots.csv", rows)
     variants = [n for n in table if n.startswith("ratio, ")]
-    everything = fitted(table)
-    rows = [score_row(everything, s) for s in ("ratio", *variants)]
-    write(options.out / "robustness.csv", rows)
+    seeing = fitted(select(table, table["truth"] != "blind spot"))
+    for role in ("development", "held out"):
+        part = select(seeing, seeing["role"] == role)
+        if len(part["run"]):
+            rows = [score_row(part, s) for s in ("ratio", *variants)]
+            write(options.out / f"robustness-{role.replace(' ', '-')}.csv", rows)
     write(options.out / "states.csv", verdict_rows(table, "train accuracy"))
     write(options.out / "rule.csv", rule_summary(table))
     write(options.out / "accuracy.csv", accuracy_rows(table))
