@@ -70,13 +70,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument(
-        "--runs", nargs="*", default=["s5-0", "glyphs-cnn-random-0", "glyphs-forgotten-0"]
+        "--runs",
+        nargs="*",
+        default=["s5-0", "glyphs-cnn-random-0", "s4-ungrok-0", "counting-10-little-0"],
     )
     options = parser.parse_args()
     looks, states = (read(options.folder / name) for name in ("looks.parquet", "states.csv"))
     scatter(looks, states).savefig(options.folder / "ratio-and-truth.png", dpi=110)
     known = tuple(run for run in options.runs if run in set(looks["run"]))
-    trajectories(looks, known).savefig(options.folder / "three-runs.png", dpi=110)
+    trajectories(looks, known).savefig(options.folder / "single-runs.png", dpi=110)
 
 
 if __name__ == "__main__":
