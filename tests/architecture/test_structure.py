@@ -18,7 +18,7 @@ LAYERS = [
     {"checkpoint_files"},
     {"config", "random_streams"},
     {"tasks", "model", "theory", "uncertainty"},
-    {"posteriors"},
+    {"posteriors", "monitor"},
     {"training"},
     {"evaluation"},
     {"records"},

@@ -1,0 +1,166 @@
+"""From records to one table: a row per run, watched set and look, a column per statistic.
+
+Every statistic is turned so that higher means "has generalised". Nothing in a row uses later looks.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.detection.records import DEEP, DEEP_TAU, SCALARS
+
+Table = dict[str, np.ndarray]
+
+NEEDS: dict[str, tuple[str, str]] = {
+    "ratio": ("none", "1"),
+    "eu over its peak": ("none", "1"),
+    "eu over its peak (0.3)": ("none", "1"),
+    "eu": ("none", "1"),
+    "eu at tau seen": ("none", "1"),
+    "entropy": ("none", "1"),
+    "confidence": ("none", "1"),
+    "atc": ("training", "1"),
+    "nuclear norm": ("none", "1"),
+    "margin ratio": ("none", "1"),
+    "entropy ratio": ("none", "1"),
+    "weight norm": ("none", "1"),
+    "spectral entropy": ("none", "1"),
+    "gde": ("none", "2"),
+    "learning coefficient": ("training", "1"),
+    "learning coefficient (1e-4)": ("training", "1"),
+    "commutator defect": ("training", "1"),
+    "4 labels": ("4 held out", "1"),
+    "16 labels": ("16 held out", "1"),
+    "64 labels": ("64 held out", "1"),
+    "256 labels": ("256 held out", "1"),
+}
+"""Labels and runs that each statistic needs."""
+STATISTICS = tuple(NEEDS)
+AT_DEEP_LOOKS = (
+    "learning coefficient", "learning coefficient (1e-4)", "commutator defect",
+    *(f"ratio, {name}" for name in DEEP_TAU),
+)  # fmt: skip
+"""Computed at every fourth look only, and scored there."""
+
+
+def table_of_looks(records: dict[str, dict[str, Any]]) -> Table:
+    """All looks of all runs."""
+    rows: list[dict[str, Any]] = []
+    for name, record in records.items():
+        meta = record["meta"]
+        twin = records.get(f"{meta['name']}-{1 - meta['seed']}")
+        for number, watched in enumerate(meta["sets"][1:], start=1):
+            rows += _rows_of(name, record, twin, number, watched)
+    return {key: np.array([row[key] for row in rows]) for key in rows[0]}
+
+
+def _rows_of(
+    name: str, record: dict[str, Any], twin: dict[str, Any] | None, number: int, watched: str
+) -> list[dict[str, Any]]:
+    meta, scalars = record["meta"], record["scalars"]
+    numbers = {n: record["numbers"][:, :, i] for i, n in enumerate(meta["numbers"])}
+    variants = {n: record["variants"][:, number - 1, i] for i, n in enumerate(meta["variants"])}
+    scalar = {n: scalars[:, i] for i, n in enumerate(SCALARS)}
+    deep = {n: _carried(record["deep"][:, i]) for i, n in enumerate(DEEP)}
+    seen = {n: values[:, 0] for n, values in numbers.items()}
+    shown = {n: values[:, number] for n, values in numbers.items()}
+    chance = 1.0 / shown["num classes"]
+    labelled = _labelled(record, number, name)
+    columns: dict[str, Any] = {
+        "run": name,
+        "recipe": meta["name"],
+        "kind": meta["kind"],
+        "role": meta["role"],
+        "truth": meta["truth"],
+        "watched": watched,
+        "step": scalar["step"].astype(int),
+        "is deep": np.isfinite(record["deep"][:, 0]),
+        "phase": scalar["phase"].astype(int),
+        "accuracy": shown["accuracy"],
+        "balanced accuracy": shown["balanced accuracy"],
+        "generality": (shown["balanced accuracy"] - chance) / (1.0 - chance),
+        "num classes": shown["num classes"],
+        "train accuracy": seen["accuracy"],
+        "train loss": scalar["train loss"],
+        "seen confidence": seen["confidence"],
+        "seen entropy": seen["entropy"],
+        "log standard error": variants["default"][:, 1],
+        "tau watched": variants["default"][:, 2],
+        "tau seen": variants["default"][:, 3],
+        "train seconds": scalar["train seconds"],
+        "seconds ratio": scalar["seconds ratio"],
+        "seconds eu": scalar["seconds eu"],
+        **{n: deep[n] for n in DEEP if n.startswith("seconds")},
+        "ratio": variants["default"][:, 0],
+        "eu over its peak": -_over_peak(shown["eu 0.1"]),
+        "eu over its peak (0.3)": -_over_peak(shown["eu 0.3"]),
+        "eu": -shown["eu 0.1"] / np.log(shown["num classes"]),
+        "eu at tau seen": -shown["eu at tau seen"] / np.log(shown["num classes"]),
+        "entropy": -shown["entropy"],
+        "confidence": shown["confidence"],
+        "atc": _atc(record, number),
+        "nuclear norm": shown["nuclear norm"],
+        "margin ratio": shown["margin 10 %"] / np.maximum(seen["margin 10 %"], 1e-12),
+        "entropy ratio": -shown["entropy"] / np.maximum(seen["entropy"], 1e-12),
+        "weight norm": -scalar["weight norm"] / scalar["weight norm"][0],
+        "spectral entropy": -shown["spectral entropy"],
+        "gde": _twin_agreement(record, twin, number),
+        "learning coefficient": -deep["llc 1e-05"],
+        "learning coefficient (1e-4)": -deep["llc 0.0001"],
+        "commutator defect": -deep["commutator"],
+        **labelled,
+        **{f"ratio, {n}": values[:, 0] for n, values in variants.items() if n != "default"},
+        **{
+            f"ratio, {n}": _carried(record["deep_tau"][:, number, i] / record["deep_tau"][:, 0, i])
+            for i, n in enumerate(DEEP_TAU)
+        },
+    }
+    return [
+        {key: value[look] if isinstance(value, np.ndarray) else value
+         for key, value in columns.items()}
+        for look in range(len(scalars))
+    ]  # fmt: skip
+
+
+def _carried(values: np.ndarray) -> np.ndarray:
+    """Each value that was not computed is the last one that was."""
+    index = np.where(np.isfinite(values), np.arange(len(values)), -1)
+    last = np.maximum.accumulate(index)
+    return np.where(last >= 0, values[np.maximum(last, 0)], np.nan)
+
+
+def _over_peak(values: np.ndarray) -> np.ndarray:
+    return values / np.maximum(np.maximum.accumulate(values), 1e-12)
+
+
+def _atc(record: dict[str, Any], number: int) -> np.ndarray:
+    """Average thresholded confidence, the training rows as the source.
+
+    The threshold leaves as large a share of the source below it as the source has errors; the
+    estimate is the share of the watched rows above it.
+    """
+    confidence = record["rows:max prob"]
+    num_rows = confidence.shape[2]
+    right = record["rows:answers"][:, 0, :num_rows] == record["rows:labels"][:, 0, :num_rows]
+    found = []
+    for look in range(len(confidence)):
+        threshold = np.quantile(confidence[look, 0], 1.0 - right[look].mean())
+        found.append((confidence[look, number] >= threshold).mean())
+    return np.array(found)
+
+
+def _twin_agreement(record: dict[str, Any], twin: dict[str, Any] | None, number: int) -> np.ndarray:
+    """Share of watched rows on which two runs of one recipe agree (GDE)."""
+    num_looks = len(record["scalars"])
+    if twin is None or len(twin["scalars"]) != num_looks:
+        return np.full(num_looks, np.nan)
+    ours, theirs = (part["rows:answers"][:, number] for part in (record, twin))
+    return (ours == theirs).mean(axis=1)
+
+
+def _labelled(record: dict[str, Any], number: int, name: str) -> dict[str, np.ndarray]:
+    """Accuracy on a few labelled rows, the same ones at every look."""
+    right = record["rows:answers"][:, number] == record["rows:labels"][:, number]
+    rng = np.random.default_rng(sum(map(ord, name)))
+    order = rng.permutation(right.shape[1])
+    return {f"{count} labels": right[:, order[:count]].mean(axis=1) for count in (4, 16, 64, 256)}
