@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 import torch
 from drawn_grid import rows
-from table_files import record
 from written_runs import write_grid
 
 from epigrok.evaluation import Evaluation, EvaluationRow
 from epigrok.evaluation.schema import METRIC_NAMES
 from epigrok.figures.catalogue import draw_figure
+from epigrok.records.position_shards import shard_path
+from epigrok.runs.recording import positions_content
 from epigrok.tables import SweepStore, open_sweep
 from epigrok.tables.positions import merge_positions
 
@@ -42,15 +43,15 @@ def test_each_split_has_the_exact_predictor_that_fits_it(
 def test_context_lengths_are_known_from_training_too(tmp_path: Path) -> None:
     for run in write_grid(tmp_path):
         run.table("context_length").unlink(missing_ok=True)
-        evaluations = []
         for step in (0, 300):
             metrics = {name: torch.arange(32.0) + step for name in METRIC_NAMES}
             laplace, exact = (
                 EvaluationRow("ood_val", name, 16, 4, {}, metrics, torch.zeros(3, 15))
                 for name in ("laplace", "oracle-generalising")
             )
-            evaluations.append(Evaluation(step, [laplace], exact=[] if step else [exact]))
-        record(run, *evaluations)
+            found = Evaluation(step, [laplace], exact=[] if step else [exact])
+            shard_path(run.path, step).parent.mkdir(exist_ok=True)
+            shard_path(run.path, step).write_bytes(positions_content(found))
         merge_positions(run.path)
     drawn = draw_figure("context-length", open_sweep(tmp_path))
     chosen = {"preset": "icl-paper", "quantity": "aleatoric"}
