@@ -21,6 +21,7 @@ COMMANDS = {
     "demo": "watch two small models grok on a CPU",
     "sweep": "run a grid of runs here, on SLURM or on Ray; resume it",
     "status": "where a sweep or a run stands, from its files",
+    "check": "whether a run or a sweep holds all it should, to the byte",
     "figure": "the figures of the paper from a run or a sweep",
     "report": "one HTML page on a sweep or a run: answer, figures, tables",
     "separation": "which uncertainty separates runs that generalised from runs that memorised",
@@ -78,11 +79,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A full disk, a vanished mount. What was written before is whole.
         print(f"epigrok: {error}", file=sys.stderr)
         return EXIT_FAILED
-    except (MemoryError, RuntimeError) as error:
-        if not _is_out_of_memory(error):
+    except Exception as error:
+        expected = _expected(error)
+        if expected is None:
             raise
-        print(f"epigrok: not enough memory for these sizes: {error}", file=sys.stderr)
-        return EXIT_FAILED
+        exit_code, text = expected
+        print(f"epigrok: {text}", file=sys.stderr)
+        return exit_code
+
+
+def _expected(error: Exception) -> tuple[int, str] | None:
+    """Exit code and words for what others raise and is nobody's bug; None for anything else."""
+    if isinstance(error, MemoryError | RuntimeError) and _is_out_of_memory(error):
+        return EXIT_FAILED, f"not enough memory for these sizes: {error}"
+    if type(error).__module__.endswith("duckdb"):
+        # A table that turned out to be damaged only while it was read.
+        return EXIT_USER_ERROR, f"error: {' '.join(str(error).split())}"
+    return None
 
 
 def _warning_text(

@@ -1,5 +1,6 @@
 """`epigrok figure NAME|all DIR`: the figures of the paper, and more, from runs."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,9 @@ def main(arguments: Sequence[str]) -> int:
     from epigrok.figures.output import write_drawn
 
     directory = unpack_if_zoo(parsed.directory)
-    store = open_sweep(directory, seeds_apart=parsed.seeds_apart)
+    store = open_sweep(directory, seeds_apart=parsed.seeds_apart, verified=True)
+    for reason in store.left_out.values():
+        warnings.warn(f"a run is left out: {reason}", stacklevel=1)
     out = directory / "figures" if parsed.out is None else parsed.out
     if parsed.name == ALL:
         drawn, missing = draw_all(store)

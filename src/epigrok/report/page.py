@@ -1,7 +1,7 @@
 """One HTML page that needs nothing beside it, and the files it links to."""
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ def write_report(directory: Path, out: Path | None = None, seeds_apart: bool = F
     Returns:
         The page.
     """
-    store = open_sweep(directory, seeds_apart=seeds_apart)
+    store = open_sweep(directory, seeds_apart=seeds_apart, verified=True)
     out = out or store.path / "report"
     make_writable_directory(out)
     drawn, not_drawn = draw_all(store)
@@ -73,7 +73,12 @@ def write_report(directory: Path, out: Path | None = None, seeds_apart: bool = F
 
 def _content(store: SweepStore, out: Path) -> dict[str, Any]:
     """What the template asks for besides figures; tables are written as CSV on the way."""
-    statuses = read_statuses(store.path)
+    statuses = [
+        replace(status, state="unreadable", reason=store.left_out[status.run_id])
+        if status.run_id in store.left_out
+        else status
+        for status in read_statuses(store.path)
+    ]
     told_apart = varying_fields([status.config for status in statuses])
     fields = setting_fields(statuses)
     statuses = ordered(statuses, [*fields, *told_apart])
