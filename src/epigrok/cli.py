@@ -13,6 +13,7 @@ from epigrok import __version__
 from epigrok.errors import UserError
 from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USER_ERROR
 from epigrok.registry import load_plugin
+from epigrok.wording import printable
 
 PLUGIN = "--plugin"
 COMMANDS = {
@@ -67,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(arguments)
     except UserError as error:
-        print(f"epigrok: error: {error}", file=sys.stderr)
+        print(f"epigrok: error: {printable(str(error))}", file=sys.stderr)
         return EXIT_USER_ERROR
     except KeyboardInterrupt:
         return EXIT_STOPPED
@@ -84,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if expected is None:
             raise
         exit_code, text = expected
-        print(f"epigrok: {text}", file=sys.stderr)
+        print(f"epigrok: {printable(text)}", file=sys.stderr)
         return exit_code
 
 
@@ -107,7 +108,7 @@ def _warning_text(
 ) -> str:
     """Ours, which speak to the user, without the place in the code that others come with."""
     if category is UserWarning and Path(filename).is_relative_to(Path(__file__).parent):
-        return f"epigrok: warning: {message}\n"
+        return f"epigrok: warning: {printable(str(message))}\n"
     return _python_warning_text(message, category, filename, lineno, line)
 
 

@@ -91,6 +91,14 @@ def make_writable_directory(path: Path) -> None:
         raise UserError(f"cannot write to {path}: {error.strerror}") from error
 
 
+def own_folder(directory: Path, name: str) -> Path:
+    """A folder of results in `directory`; a link that leads out of it is refused."""
+    path = directory / name
+    if not path.resolve().is_relative_to(directory.resolve()):
+        raise UserError(f"{path} leads out of {directory}, to {path.resolve()}; remove the link")
+    return path
+
+
 def read_regular(path: Path) -> bytes:
     """What a file holds; a pipe or a device, which might never end, is refused."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

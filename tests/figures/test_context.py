@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from drawn_grid import rows
-from table_files import record
+from table_files import write_positions
 from written_runs import write_grid
 
 from epigrok.evaluation import Evaluation, EvaluationRow
@@ -50,7 +50,7 @@ def test_context_lengths_are_known_from_training_too(tmp_path: Path) -> None:
                 for name in ("laplace", "oracle-generalising")
             )
             evaluations.append(Evaluation(step, [laplace], exact=[] if step else [exact]))
-        record(run, *evaluations)
+        write_positions(run, *evaluations)
         merge_positions(run.path)
     drawn = draw_figure("context-length", open_sweep(tmp_path))
     chosen = {"preset": "icl-paper", "quantity": "aleatoric"}

@@ -10,6 +10,7 @@ import tyro
 
 from epigrok.commands.arguments import parse
 from epigrok.errors import UserError
+from epigrok.files import own_folder
 from epigrok.records.zoo import unpack_if_zoo
 from epigrok.tables import open_sweep
 
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     store = open_sweep(directory, seeds_apart=parsed.seeds_apart, verified=True)
     for reason in store.left_out.values():
         warnings.warn(f"a run is left out: {reason}", stacklevel=1)
-    out = directory / "figures" if parsed.out is None else parsed.out
+    out = own_folder(directory, "figures") if parsed.out is None else parsed.out
     if parsed.name == ALL:
         drawn, missing = draw_all(store)
     else:

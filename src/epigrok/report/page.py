@@ -12,7 +12,7 @@ from markupsafe import Markup
 from epigrok.figures.catalogue import draw_all
 from epigrok.figures.drawn_figure import DrawnFigure
 from epigrok.figures.output import csv_text, write_drawn
-from epigrok.files import make_writable_directory, write_file
+from epigrok.files import make_writable_directory, own_folder, write_file
 from epigrok.records.directory import run_directories
 from epigrok.records.status import counts, read_statuses
 from epigrok.report.answer import QUESTION, RULES, answer
@@ -61,7 +61,9 @@ def write_report(directory: Path, out: Path | None = None, seeds_apart: bool = F
         The page.
     """
     store = open_sweep(directory, seeds_apart=seeds_apart, verified=True)
-    out = out or store.path / "report"
+    if out is None:
+        out = own_folder(store.path, "report")
+        own_folder(out, _FIGURES)
     make_writable_directory(out)
     drawn, not_drawn = draw_all(store)
     figures = [_written(figure, out / _FIGURES) for figure in drawn]

@@ -259,8 +259,8 @@ class SweepStore:
             if paths:
                 source = json_lines_query(paths, types, strict)
                 # A last line cut short by a kill, or still being written, has no step.
-                source += "" if strict else " where step is not null"
-                parts.append(f"select {RUN_ID}, * exclude (filename) {source}")
+                chosen = f"select {RUN_ID}, * exclude (filename) {source}"
+                parts.append(f"{chosen} where step is not null")
         return " union all by name ".join(parts) or empty_table(types)
 
 
