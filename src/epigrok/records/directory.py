@@ -27,6 +27,7 @@ from epigrok.errors import UserError
 from epigrok.evaluation.schema import TABLES, TRAINING_TABLES
 from epigrok.files import digest_of, read_json_lines, read_regular, write_json
 from epigrok.records.description import DESCRIPTION, RunDescription, description_from_json
+from epigrok.records.foreign import clean_provenance, clean_status
 from epigrok.records.manifest import CONFIG, DONE, PARQUET, WORLD, manifest_of, read_manifest
 from epigrok.workspace import Workspace
 
@@ -111,11 +112,11 @@ class RunDirectory:
 
     def status(self) -> dict[str, Any]:
         """Where the run stands, as last written."""
-        return _object_or_nothing(self.path / "status.json")
+        return clean_status(_json_or_none(self.path / "status.json"))
 
     def provenance(self) -> dict[str, Any]:
         """Commit, versions and every process that worked on the run."""
-        return _object_or_nothing(self.path / "provenance.json")
+        return clean_provenance(_json_or_none(self.path / "provenance.json"))
 
     def _json(self, name: str) -> Any:
         path = self.path / name
@@ -151,9 +152,8 @@ def run_directories(path: Path) -> list[RunDirectory]:
     return [RunDirectory(found.parent) for found in sorted(path.glob(f"*/{CONFIG}"))]
 
 
-def _object_or_nothing(path: Path) -> dict[str, Any]:
+def _json_or_none(path: Path) -> Any:
     try:
-        values = json.loads(read_regular(path))
-    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError, UserError):
-        return {}
-    return values if isinstance(values, dict) else {}
+        return json.loads(read_regular(path))
+    except (OSError, ValueError, RecursionError, UserError):
+        return None
