@@ -69,7 +69,7 @@ def assert_finished_alike(run: Path, whole: RunDirectory, was_done: bool) -> Non
     if was_done:
         # Nobody touches a finished run again, not even to sweep up.
         return
-    left = sorted(path.name for path in run.iterdir() if path.name.startswith((".", "lease")))
+    left = sorted(path.name for path in run.iterdir() if path.name.startswith((".work", "lease")))
     assert left == []
 
 

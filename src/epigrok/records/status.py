@@ -60,7 +60,7 @@ def read_statuses(directory: Path) -> list[RunStatus]:
 def read_status(run: RunDirectory, now: float) -> RunStatus:
     """One run at the time `now`."""
     status = run.status()
-    config, problem = _config_and_problem(run, status)
+    config, problem = _config_and_problem(run)
     state = "unreadable" if problem else state_of(run, status, now)
     is_running = state == "running"
     updated = status.get("updated")
@@ -81,7 +81,7 @@ def read_status(run: RunDirectory, now: float) -> RunStatus:
     )
 
 
-def _config_and_problem(run: RunDirectory, status: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _config_and_problem(run: RunDirectory) -> tuple[dict[str, Any], str]:
     """The configuration under dotted names; and why the run cannot be read, if so."""
     try:
         run.description()
@@ -94,8 +94,6 @@ def _config_and_problem(run: RunDirectory, status: dict[str, Any]) -> tuple[dict
         return {}, f"cannot read {error.filename}: {error.strerror}"
     if not is_step(config.get("num_steps")):
         return {}, f"{run.path / CONFIG} does not say how many steps the run has"
-    if not status and (run.path / "status.json").exists() and not run.is_done:
-        return config, f"{run.path / 'status.json'} is damaged; it is written anew by the next step"
     return config, ""
 
 
@@ -107,7 +105,9 @@ def state_of(run: RunDirectory, status: dict[str, Any], now: float) -> str:
     if holder is not None and holder.is_alive(now):
         return "running"
     if not status:
-        return "lost" if holder is not None else "queued"
+        # A damaged one is not that of a run that nobody began.
+        is_begun = holder is not None or (run.path / "status.json").exists()
+        return "lost" if is_begun else "queued"
     written = status.get("state")
     return written if written in ("failed", "stopped") else "lost"
 

@@ -71,9 +71,10 @@ class Sweep:
         lists = {"methods": self.methods, "variants": self.variants, "seeds": self.seeds}
         for name, values in {**lists, **self.axes}.items():
             require(len(values) > 0, f"{name!r} has no values")
-            # Lists may be values too, and cannot be compared as a set.
-            is_twice = any(value in values[:k] for k, value in enumerate(values))
-            require(not is_twice, f"{name!r} lists a value twice")
+            require(len(values) <= MOST_RUNS, f"{name!r} has {len(values):,} values, too many")
+            # Lists may be values too, and are no members of sets.
+            kept = {repr(value) if isinstance(value, list | dict) else value for value in values}
+            require(len(kept) == len(values), f"{name!r} lists a value twice")
         for name in SEED_FIELDS:
             require(
                 name not in self.axes and name not in self.overrides,
