@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -36,6 +37,7 @@ CONFIG = tiny(
 OPTIONS = TrainOptions(checkpoint_seconds=0.0, device="cpu")
 """A checkpoint after every step: as many different situations as a run of seconds can have."""
 
+LEASE_SECONDS = 0.4
 Hook = Callable[[int], None]
 _code()
 
@@ -52,11 +54,14 @@ class Ended:
 class Process:
     """A fork that works on a run, with a hook before every change."""
 
-    def __init__(self, run: Path, hook: Hook, machine: str | None = None) -> None:
+    def __init__(
+        self, run: Path, hook: Hook, machine: str | None = None, lease_seconds: float = 60.0
+    ) -> None:
         self._log = run.with_name(f"{run.name}-{random.getrandbits(64):x}.log")
         self.pid = os.fork()
         if self.pid == 0:
-            os._exit(_work(run, hook, machine, self._log))
+            options = replace(OPTIONS, lease_seconds=lease_seconds)
+            os._exit(_work(run, hook, machine, self._log, options))
 
     def wait(self) -> Ended | None:
         """Until it ends, or stops itself: then None."""
@@ -66,6 +71,11 @@ class Process:
         text = self._log.read_text() if self._log.exists() else ""
         return Ended(os.WEXITSTATUS(status) if os.WIFEXITED(status) else None, text)
 
+    def stop(self) -> Ended | None:
+        """Stop it wherever it is; how it ended, if it has."""
+        os.kill(self.pid, signal.SIGSTOP)
+        return self.wait()
+
     def go_on(self) -> Ended:
         """Continue one that stopped, to its end."""
         os.kill(self.pid, signal.SIGCONT)
@@ -74,7 +84,7 @@ class Process:
         return ended
 
 
-def _work(run: Path, hook: Hook, machine: str | None, log: Path) -> int:
+def _work(run: Path, hook: Hook, machine: str | None, log: Path, options: TrainOptions) -> int:
     """In the fork: train, and tell by the exit code how that went."""
     with log.open("w") as file:
         sys.stdout = sys.stderr = file
@@ -85,7 +95,7 @@ def _work(run: Path, hook: Hook, machine: str | None, log: Path) -> int:
         numbers = iter(range(10**9))
         workspace.announce = lambda operation, path: hook(next(numbers))
         try:
-            epigrok.train(CONFIG, run, OPTIONS)
+            epigrok.train(CONFIG, run, options)
         except LeaseLostError as error:
             file.write(f"{error}\n")
             return EXIT_LOST
@@ -148,6 +158,24 @@ def stopped_at(point: int) -> Hook:
             os.kill(os.getpid(), signal.SIGSTOP)
 
     return hook
+
+
+def stopped_past_its_lease(run: Path, first_delay: float, second_delay: float) -> "Takeover":
+    """Stop a process at any moment, wait until its lease is over, wake it amid another's work.
+
+    Unlike `taken_over`, nothing is arranged: the clock alone decides where both of them are.
+    """
+    run.mkdir(exist_ok=True)
+    first = Process(run, undisturbed, lease_seconds=LEASE_SECONDS)
+    time.sleep(first_delay)
+    ended = first.stop()
+    time.sleep(1.5 * LEASE_SECONDS)
+    second = Process(run, undisturbed, machine="elsewhere")
+    time.sleep(second_delay)
+    ended = ended or first.go_on()
+    second_ended = second.wait()
+    assert second_ended is not None
+    return Takeover(ended, second_ended)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from injection import (
     finish,
     killed_at,
     num_changes,
+    stopped_past_its_lease,
     taken_over,
 )
 from sweep_results import assert_same_run
@@ -131,3 +132,21 @@ def assert_undisturbed(found: Takeover, where: str) -> None:
     assert found.first.exit_code in (EXIT_LOST, EXIT_HELD, EXIT_DONE), f"{where}: {found}"
     if found.first.exit_code == EXIT_LOST:
         assert "has taken over" in found.first.output
+
+
+NUM_TRIES = 60
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("shard", range(2))
+def test_a_run_stopped_past_its_lease_at_any_moment_does_not_disturb_its_successor(
+    shard: int, whole: tuple[RunDirectory, int], run: Path
+) -> None:
+    moments = random.Random(shard)
+    for _ in range(NUM_TRIES // 2):
+        delays = moments.uniform(0.0, 0.5), moments.uniform(0.0, 0.5)
+        assert_undisturbed(stopped_past_its_lease(run, *delays), str(delays))
+        was_done = RunDirectory(run).is_done
+        assert finish(run) == Ended(EXIT_DONE, ""), delays
+        assert_finished_alike(run, whole[0], was_done)
+        shutil.rmtree(run)
