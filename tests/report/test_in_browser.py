@@ -9,6 +9,7 @@ from made_runs import EVIL, change_config
 from websockets.sync.client import ClientConnection
 from written_runs import write_grid
 
+from epigrok.figures.catalogue import figures
 from epigrok.report import write_report
 from epigrok.sweeps.description import Sweep, prepare
 
@@ -88,9 +89,9 @@ def test_every_figure_is_in_sight_and_nothing_is_asked_for(
     assert tab.complaints() == []
     assert tab.requests() == [report.as_uri()]
     assert tab.evaluate(OVERFLOW) <= 0
-    figures = tab.evaluate(SHOWN_FIGURES)
-    assert [figure["name"] for figure in figures] == list(figures())
-    for figure in figures:
+    shown = tab.evaluate(SHOWN_FIGURES)
+    assert [figure["name"] for figure in shown] == list(figures())
+    for figure in shown:
         assert figure["is_loaded"]
         assert figure["is_visible"]
         assert figure["left"] >= 0
