@@ -8,8 +8,9 @@ from uuid import uuid4
 from epigrok.evaluation import Evaluation
 from epigrok.files import workspace_in
 from epigrok.records.directory import WORLD, RunDirectory
+from epigrok.records.position_shards import shard_path
 from epigrok.records.run_tables import RunTables
-from epigrok.runs.recording import record_evaluation
+from epigrok.runs.recording import positions_content, record_evaluation
 from epigrok.workspace import json_line
 
 
@@ -17,6 +18,14 @@ def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Add lines to a table."""
     with path.open("a") as file:
         file.writelines(json_line(dict(row)) for row in rows)
+
+
+def write_positions(run: RunDirectory, *evaluations: Evaluation) -> None:
+    """Write metrics by context length alone."""
+    for evaluation in evaluations:
+        path = shard_path(run.path, evaluation.step)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(positions_content(evaluation))
 
 
 def record(run: RunDirectory, *evaluations: Evaluation) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Files that are either whole or absent."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,12 @@ from table_files import append_rows
 
 from epigrok.errors import UserError
 from epigrok.files import (
+    digest_of,
     keep_json_lines,
     make_writable_directory,
+    own_folder,
     read_json_lines,
+    read_regular,
     write_by,
     write_file,
     write_json,
@@ -75,3 +79,20 @@ def test_unwritable_places_are_a_users_mistake(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="cannot write"):
         make_writable_directory(tmp_path / "file" / "below")
+
+
+def test_a_folder_of_results_may_not_lead_elsewhere(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    assert own_folder(inside, "report") == inside / "report"
+    (inside / "report").symlink_to(outside)
+    with pytest.raises(UserError, match=r"leads out of .*; remove the link"):
+        own_folder(inside, "report")
+
+
+def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for read in (read_regular, read_json_lines, digest_of):
+        with pytest.raises(UserError, match="pipe is no regular file"):
+            read(tmp_path / "pipe")

@@ -13,6 +13,7 @@ from epigrok import __version__
 from epigrok.errors import UserError
 from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USER_ERROR
 from epigrok.registry import load_plugin
+from epigrok.wording import printable
 
 PLUGIN = "--plugin"
 COMMANDS = {
@@ -21,6 +22,7 @@ COMMANDS = {
     "demo": "watch two small models grok on a CPU",
     "sweep": "run or resume a grid of runs: on this machine, on SLURM or on Ray",
     "status": "show how far a sweep or a run has got",
+    "check": "check that a run or a sweep is complete and undamaged, to the byte",
     "figure": "draw the paper's figures from a run or a sweep",
     "report": "write one HTML page on a sweep or a run: answer, figures, tables",
     "separation": "show which uncertainty separates generalised from memorised runs",
@@ -66,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(arguments)
     except UserError as error:
-        print(f"epigrok: error: {error}", file=sys.stderr)
+        print(f"epigrok: error: {printable(str(error))}", file=sys.stderr)
         return EXIT_USER_ERROR
     except KeyboardInterrupt:
         return EXIT_STOPPED
@@ -78,11 +80,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A full disk, a vanished mount. Files written before are complete.
         print(f"epigrok: {error}", file=sys.stderr)
         return EXIT_FAILED
-    except (MemoryError, RuntimeError) as error:
-        if not _is_out_of_memory(error):
+    except Exception as error:
+        expected = _expected(error)
+        if expected is None:
             raise
-        print(f"epigrok: not enough memory for these sizes: {error}", file=sys.stderr)
-        return EXIT_FAILED
+        exit_code, text = expected
+        print(f"epigrok: {printable(text)}", file=sys.stderr)
+        return exit_code
+
+
+def _expected(error: Exception) -> tuple[int, str] | None:
+    """Exit code and words for what others raise and is nobody's bug; None for anything else."""
+    if isinstance(error, MemoryError | RuntimeError) and _is_out_of_memory(error):
+        return EXIT_FAILED, f"not enough memory for these sizes: {error}"
+    if type(error).__module__.endswith("duckdb"):
+        # A table that turned out to be damaged only while it was read.
+        return EXIT_USER_ERROR, f"error: {' '.join(str(error).split())}"
+    return None
 
 
 def _warning_text(
@@ -94,7 +108,7 @@ def _warning_text(
 ) -> str:
     """Format our own warnings as one line without the place in the code; leave others alone."""
     if category is UserWarning and Path(filename).is_relative_to(Path(__file__).parent):
-        return f"epigrok: warning: {message}\n"
+        return f"epigrok: warning: {printable(str(message))}\n"
     return _python_warning_text(message, category, filename, lineno, line)
 
 

@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -90,8 +91,27 @@ def make_writable_directory(path: Path) -> None:
         raise UserError(f"cannot write to {path}: {error.strerror}") from error
 
 
+def own_folder(directory: Path, name: str) -> Path:
+    """A folder of results in `directory`; a link that leads out of it is refused."""
+    path = directory / name
+    if not path.resolve().is_relative_to(directory.resolve()):
+        raise UserError(f"{path} leads out of {directory}, to {path.resolve()}; remove the link")
+    return path
+
+
+def read_regular(path: Path) -> bytes:
+    """What a file holds; a pipe or a device, which might never end, is refused."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UserError(f"{path} is no regular file")
+        return file.read()
+
+
 def digest_of(path: Path) -> str:
     """A digest of a file's content."""
+    if not path.is_file() and path.exists():
+        raise UserError(f"{path} is no regular file")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()
 
@@ -100,7 +120,7 @@ def _whole_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Lines and their objects; the last one is left out if a kill cut it short."""
     if not path.exists():
         return
-    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
+    for number, line in enumerate(read_regular(path).splitlines(keepends=True), start=1):
         if not line.endswith(b"\n"):
             continue
         try:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from epigrok.cli import main
 from epigrok.commands.arguments import parse, preset_and_rest
 from epigrok.errors import UserError
 
@@ -35,3 +36,9 @@ def test_help_without_a_preset_names_them(capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit):
         preset_and_rest("train", ["--help"])
     assert "icl-paper" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["--out", ""], ["--out="]])
+def test_an_empty_path_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "classic", *arguments]) == 2
+    assert "--out has an empty value" in capsys.readouterr().err

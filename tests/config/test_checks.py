@@ -5,6 +5,7 @@ import pytest
 from epigrok.config.checks import (
     require,
     require_fraction,
+    require_memory,
     require_non_negative,
     require_positive,
     require_prime,
@@ -35,3 +36,15 @@ def test_each_check_passes_what_it_should_and_names_what_it_refuses() -> None:
     for check, value in ((require_positive, 0), (require_non_negative, -1)):
         with pytest.raises(UserError, match=f"b must .* got {value}"):
             check(a=1, b=value)
+
+
+@pytest.mark.parametrize("modulus", [10**18 + 9, 10**400])
+def test_a_modulus_that_nobody_has_memory_for_is_refused_at_once(modulus: int) -> None:
+    with pytest.raises(UserError, match="the modulus must be at most 100003"):
+        require_prime(modulus)
+
+
+def test_sizes_are_refused_with_the_number() -> None:
+    require_memory("a batch", 2.0**40)
+    with pytest.raises(UserError, match=r"a batch would take 16 TiB of memory, more than 2 TiB"):
+        require_memory("a batch", 2.0**44)

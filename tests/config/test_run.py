@@ -5,7 +5,13 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from epigrok.config import EvaluationConfig, OneParameterTask, RunConfig, preset
+from epigrok.config import (
+    EvaluationConfig,
+    OneParameterTask,
+    RunConfig,
+    TransformerConfig,
+    preset,
+)
 from epigrok.config.overrides import with_fields
 from epigrok.errors import UserError
 
@@ -42,3 +48,17 @@ def test_configs_cannot_be_assigned_to() -> None:
     config: RunConfig = preset("classic")
     with pytest.raises(FrozenInstanceError):
         config.run_seed = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"batch_size": 2_000_000_000},
+        {"task": OneParameterTask(num_examples=1_000_000)},
+        {"model": TransformerConfig(num_layers=10**9)},
+        {"evaluation": EvaluationConfig(num_final_samples=10**12)},
+    ],
+)
+def test_sizes_that_fit_nowhere_are_refused_with_the_number(change: dict[str, object]) -> None:
+    with pytest.raises(UserError, match=r"would take .* TiB of memory, more than 2 TiB"):
+        replace(preset("icl-tiny"), **change)

@@ -103,3 +103,15 @@ def test_mistakes_are_refused_with_the_offending_value(
 ) -> None:
     with pytest.raises(UserError, match=message):
         make()
+
+
+@pytest.mark.parametrize(("field", "value"), [("num_steps", 10**400), ("num_steps", 2**63)])
+def test_a_whole_number_beyond_64_bits_is_refused(field: str, value: int) -> None:
+    with pytest.raises(UserError, match=f"config.{field} cannot be"):
+        from_json(to_json(preset("classic")) | {field: value})
+
+
+def test_a_learning_rate_beyond_floats_is_refused() -> None:
+    values = to_json(preset("classic"))
+    with pytest.raises(UserError, match=r"config\.optim\.lr cannot be"):
+        from_json(values | {"optim": values["optim"] | {"lr": 10**400}})

@@ -144,6 +144,7 @@ def test_missing_data_is_told_with_what_makes_it(name: str, message: str, tmp_pa
     write_run(runs[0])
     for table in ("context_noise", "context_length", "calibration"):
         runs[0].table(table).unlink()
+    runs[0].mark_done()
     with pytest.raises(UserError, match=message):
         draw_figure(name, open_sweep(tmp_path))
 

@@ -65,7 +65,7 @@ def test_a_status_that_makes_no_sense_does_not_stop_the_table(content: str, tmp_
     run = one_run(tmp_path)
     (run.path / "status.json").write_text(content)
     (status,) = read_statuses(tmp_path)
-    assert status.state == ("lost" if "state" in content else "queued")
+    assert status.state == "lost"
     assert (status.step, status.accuracy, status.reason) == (0, {}, "")
 
 
@@ -114,3 +114,14 @@ def test_states_are_counted_in_the_order_of_their_urgency(tmp_path: Path) -> Non
 def test_a_place_without_runs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there are no runs in"):
         read_statuses(tmp_path)
+
+
+def test_a_damaged_status_shows_the_step_of_the_newest_checkpoint(tmp_path: Path) -> None:
+    run = one_run(tmp_path)
+    for step in (0, 20):
+        path = run.checkpoints / f"step-{step}"
+        path.mkdir(parents=True)
+        (path / "model.safetensors").touch()
+    (run.path / "status.json").write_text('{"step": 2')
+    status = read_status(run, time.time())
+    assert (status.state, status.step) == ("lost", 20)

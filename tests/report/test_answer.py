@@ -28,6 +28,7 @@ def test_findings_count_a_run_once_whatever_posteriors_it_tracks(tmp_path: Path)
     for run in runs[1:]:
         metrics = run.table("metrics")
         metrics.write_text(metrics.read_text().replace('"laplace"', '"laplace-exact"'))
+        run.mark_done()
     text = Document(write_report(tmp_path)).text
     assert text.count("1 of 3 runs generalised") == 2
 

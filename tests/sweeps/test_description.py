@@ -211,3 +211,41 @@ from epigrok.sweeps.shipped import find_sweep
 assert len(runs_of(find_sweep("smoke"))) == 8
 assert "torch" not in sys.modules"""
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_nothing_may_be_said_twice_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "sweep.json"
+    file.write_text(
+        '{"methods": ["classic"], "axes": {"optim.lr": [0.1], "num_steps": [5], "optim.lr": [0.2]}}'
+    )
+    with pytest.raises(UserError, match=r"not valid JSON: 'optim\.lr' is there twice"):
+        read_sweep(file)
+
+
+def test_json_nested_very_deeply_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "sweep.json"
+    file.write_text("[" * 100_000)
+    with pytest.raises(UserError, match="not valid JSON"):
+        read_sweep(file)
+
+
+def test_conditions_that_make_one_run_of_two_are_refused() -> None:
+    sweep = Sweep(
+        name="s",
+        methods=("classic",),
+        axes={"num_steps": (2000, 3000)},
+        conditions=(
+            Condition(where={"num_steps": 2000}, set={"num_steps": 3000}),
+            Condition(where={"num_steps": 3000}, set={"batch_size": 64}),
+        ),
+    )
+    with pytest.raises(UserError, match=r"num_steps = 2000, seed = 0 and .* are the same run"):
+        runs_of(sweep)
+
+
+def test_more_runs_than_anybody_means_are_refused_with_the_number() -> None:
+    with pytest.raises(UserError, match="'seeds' has 1,000,000 values, too many"):
+        Sweep(name="s", methods=("classic",), seeds=tuple(range(1_000_000)))
+    axes = {"optim.lr": tuple(range(1, 1001)), "num_steps": tuple(range(1000, 2000))}
+    with pytest.raises(UserError, match="'s' has 1,000,000 runs, over 20,000"):
+        runs_of(Sweep(name="s", methods=("classic",), axes=axes))

@@ -18,6 +18,10 @@ def parse(
     default: Arguments | None = None,
 ) -> Arguments:
     """Fill the dataclass `kind` from the command line; `--help` prints its fields and exits."""
+    for flag, value in zip(["", *arguments], arguments):
+        # An empty path would mean the current directory, which nobody asks for like that.
+        if not value or (value.startswith("--") and value.endswith("=")):
+            raise UserError(f"{value.rstrip('=') or flag or 'an argument'} has an empty value")
     parsed: Arguments = tyro.cli(
         kind,
         prog=f"epigrok {command}",

@@ -13,6 +13,7 @@ from epigrok.evaluation import grokking_times
 from epigrok.evaluation.schema import FINAL_ANSWER, SERIES_TABLES
 from epigrok.runs.evaluating import EvaluateOptions, evaluate_run, table_of
 from epigrok.runs.run import Run, open_run
+from epigrok.wording import printable
 
 _COLUMNS = ("accuracy", "nll", "ece", "total", "aleatoric", "epistemic")
 
@@ -71,4 +72,4 @@ def _print_times(run: Run) -> None:
 
 def _line(cells: list[str]) -> str:
     widths = [10, 36, *[18] * (len(cells) - 2)]
-    return "".join(f"{cell:<{width}}" for cell, width in zip(cells, widths)).rstrip()
+    return printable("".join(f"{cell:<{width}}" for cell, width in zip(cells, widths)).rstrip())

@@ -31,6 +31,9 @@ def main(arguments: Sequence[str]) -> int:
     parsed = parse(ExportArguments, "export", arguments)
     if parsed.file.suffix != ".parquet":
         raise UserError(f"the file to write must end in .parquet, got {parsed.file}")
-    number = open_sweep(parsed.directory, parsed.done_only).export(parsed.file, parsed.table)
+    store = open_sweep(parsed.directory, parsed.done_only, verified=True)
+    for reason in store.left_out.values():
+        raise UserError(f"nothing was written: {reason}; look at it with `epigrok check`")
+    number = store.export(parsed.file, parsed.table)
     print(f"{number} rows in {parsed.file}")
     return 0

@@ -1,5 +1,6 @@
 """`epigrok figure NAME|all DIR`: the figures of the paper, and more, from runs."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ import tyro
 
 from epigrok.commands.arguments import parse
 from epigrok.errors import UserError
+from epigrok.files import own_folder
 from epigrok.records.zoo import unpack_if_zoo
 from epigrok.tables import open_sweep
 
@@ -41,8 +43,10 @@ def main(arguments: Sequence[str]) -> int:
     from epigrok.figures.output import write_drawn
 
     directory = unpack_if_zoo(parsed.directory)
-    store = open_sweep(directory, seeds_apart=parsed.seeds_apart)
-    out = directory / "figures" if parsed.out is None else parsed.out
+    store = open_sweep(directory, seeds_apart=parsed.seeds_apart, verified=True)
+    for reason in store.left_out.values():
+        warnings.warn(f"a run is left out: {reason}", stacklevel=1)
+    out = own_folder(directory, "figures") if parsed.out is None else parsed.out
     if parsed.name == ALL:
         drawn, missing = draw_all(store)
     else:

@@ -133,14 +133,14 @@ def _print_plan(sweep: Sweep, parsed: SweepArguments) -> None:
     state_of_run = _known_states(parsed.out)
     for name, values in flat.items():
         point = "  ".join(f"{field}={values.get(field)}" for field in varying)
-        print(f"{name}  {state_of_run.get(name, 'missing'):<8} {point}")
+        print(printable(f"{name}  {state_of_run.get(name, 'missing'):<8} {point}"))
     print(f"\nsweep {printable(sweep.name)}: {len(runs)} runs")
     lists = {"methods": sweep.methods, "variants": sweep.variants, **sweep.axes}
     width = max(map(len, (*lists, "seeds")))
     for axis, choices in {**lists, "seeds": sweep.seeds}.items():
-        print(f"  {axis:<{width}}  {', '.join(map(str, choices))}")
+        print(printable(f"  {axis:<{width}}  {', '.join(map(str, choices))}"))
     for condition in sweep.conditions:
-        print(f"  {_assignments(condition.set)} where {_assignments(condition.where)}")
+        print(printable(f"  {_assignments(condition.set)} where {_assignments(condition.where)}"))
     present = [state_of_run.get(name, "missing") for name in runs]
     print("; ".join(f"{state} {present.count(state)}" for state in dict.fromkeys(present)))
     _print_estimate(runs, parsed)

@@ -2,6 +2,10 @@
 
 from epigrok.errors import UserError
 
+LARGEST_MODULUS = 100_003
+MOST_BYTES = 2.0**41
+"""Two TiB: what is beyond is a slip of the pen."""
+
 
 def require(condition: bool, message: str) -> None:
     """Raise a `UserError` with `message` unless `condition` holds."""
@@ -11,6 +15,11 @@ def require(condition: bool, message: str) -> None:
 
 def require_prime(modulus: int) -> None:
     """Refuse a modulus that is not prime: arithmetic mod p needs inverses."""
+    # Whether a larger one is prime takes long to tell, and nobody has memory for its table.
+    require(
+        modulus <= LARGEST_MODULUS,
+        f"the modulus must be at most {LARGEST_MODULUS}, {_short(modulus)} is not",
+    )
     is_prime = modulus >= 2 and all(modulus % k for k in range(2, int(modulus**0.5) + 1))
     require(is_prime, f"the modulus must be prime, got {modulus}")
 
@@ -30,3 +39,17 @@ def require_non_negative(**values: float) -> None:
     """Refuse any named value below zero."""
     for name, value in values.items():
         require(value >= 0, f"{name} must not be negative, got {value}")
+
+
+def require_memory(what: str, num_bytes: float) -> None:
+    """Refuse sizes that no machine has the memory for, with the number."""
+    require(
+        num_bytes <= MOST_BYTES,
+        f"{what} would take {num_bytes / 2**40:,.3g} TiB of memory, more than "
+        f"{MOST_BYTES / 2**40:g} TiB",
+    )
+
+
+def _short(number: int) -> str:
+    """A whole number, or its size if it is long."""
+    return str(number) if abs(number) < 10**24 else f"a number of {number.bit_length()} bits"

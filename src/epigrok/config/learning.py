@@ -18,6 +18,11 @@ class ModelConfig(ABC):  # noqa: B024
         super().__init_subclass__(**options)
         ModelConfig.kinds[cls.__name__] = cls
 
+    @property
+    def num_channels(self) -> float:
+        """Numbers it keeps for a token while training, at least; to refuse what fits nowhere."""
+        return 1.0
+
     def require_task(self, task: TaskConfig) -> None:  # noqa: B027
         """Refuse a task that the network cannot learn; by default it accepts every task."""
 
@@ -51,6 +56,11 @@ class TransformerConfig(ModelConfig):
             f"width {self.width} must be a multiple of 2 x num_heads = {2 * self.num_heads}",
         )
 
+    @property
+    def num_channels(self) -> float:
+        """The residual stream and the feed-forward layer, in every block."""
+        return float(self.num_layers) * (self.width + self.feedforward_width)
+
     def require_task(self, task: TaskConfig) -> None:
         """Refuse tasks without a context."""
         require(
@@ -74,6 +84,11 @@ class MLPConfig(ModelConfig):
             hidden_width=self.hidden_width,
             num_hidden_layers=self.num_hidden_layers,
         )
+
+    @property
+    def num_channels(self) -> float:
+        """All layers."""
+        return float(self.num_hidden_layers) * self.hidden_width + self.embedding_width
 
     def require_task(self, task: TaskConfig) -> None:
         """Refuse anything but single examples of two operands."""

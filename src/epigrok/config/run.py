@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from epigrok.config.checks import require, require_positive
+from epigrok.config.checks import require, require_memory, require_positive
 from epigrok.config.learning import ModelConfig, OptimiserConfig, ScheduleConfig
 from epigrok.config.posterior import require_distinct
 from epigrok.config.task import TaskConfig
@@ -101,6 +101,16 @@ class RunConfig:
             f"{self.num_steps} steps; shorten schedule.warmup_steps",
         )
         self.model.require_task(self.task)
+        # At least the logits, and a channel for every token in every layer.
+        num_tokens = float(self.task.num_examples) * self.task.example_length
+        widest = max(float(self.task.vocabulary_size), self.model.num_channels)
+        for name, rows in (
+            ("batch_size", self.batch_size),
+            ("evaluation.num_samples", self.evaluation.num_samples),
+            ("evaluation.num_final_samples", self.evaluation.num_final_samples),
+        ):
+            require_memory(f"{name} {rows}", 4.0 * rows * num_tokens * widest)
+        require_memory("the context", 4.0 * num_tokens**2)
         self.task.require_batch_size(self.batch_size)
         require(
             self.task.num_examples > 1 or not self.evaluation.final_series,

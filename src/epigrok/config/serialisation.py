@@ -24,6 +24,8 @@ _OPEN_SECTIONS = {TaskConfig: "epigrok.tasks", ModelConfig: "epigrok.model"}
 """Sections to which plugins can add kinds -> the package of the built-in kinds."""
 
 Json = dict[str, Any]
+_LARGEST = 1.7e308
+"""Whole numbers beyond it have no float."""
 
 
 def to_json(config: RunConfig) -> Json:
@@ -139,8 +141,8 @@ def accepts(kind: Any, value: Any) -> bool:
     if origin is tuple:
         return isinstance(value, list | tuple) and _accepts_all(options, value)
     if kind is float:
-        return type(value) in (int, float) and isfinite(value)
-    return type(value) is kind
+        return type(value) in (int, float) and abs(value) <= _LARGEST and isfinite(value)
+    return type(value) is kind and (kind is not int or abs(value) < 2**63)
 
 
 def _accepts_all(kinds: tuple[Any, ...], values: Sequence[Any]) -> bool:

@@ -104,7 +104,7 @@ def readings(metrics: Iterable[Mapping[str, Any]], split: str, num_classes: int)
     """One reading per posterior; none if the run did not track `point` or lacks the split."""
     curves = curves_of(metrics)
     point, point_train = curves.get((POINT, split)), curves.get((POINT, ID_TRAIN.name))
-    if not point or not point_train:
+    if not point or not point_train or any(row[ENTROPY] is None for row in point):
         return []
     fitted = next((row["step"] for row in point_train if row[ACCURACY] >= FITTED_THRESHOLD), None)
     table = []
@@ -114,6 +114,8 @@ def readings(metrics: Iterable[Mapping[str, Any]], split: str, num_classes: int)
         if name != split or train_curve is None or not (is_sampled or posterior == POINT):
             continue
         column = EU if is_sampled else ENTROPY
+        if any(row[column] is None for row in (*curve, *train_curve)):
+            continue  # another version, or another program, did not measure it
         uncertainty = curve[-1][column]
         training = train_curve[-1][column]
         once_fitted = [row for row in curve if fitted is not None and row["step"] >= fitted]

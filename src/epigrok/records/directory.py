@@ -25,8 +25,9 @@ from epigrok.config import RunConfig, from_json
 from epigrok.config.checks import require
 from epigrok.errors import UserError
 from epigrok.evaluation.schema import TABLES, TRAINING_TABLES
-from epigrok.files import digest_of, read_json_lines, write_json
+from epigrok.files import digest_of, read_json_lines, read_regular, write_json
 from epigrok.records.description import DESCRIPTION, RunDescription, description_from_json
+from epigrok.records.foreign import clean_provenance, clean_status
 from epigrok.records.manifest import CONFIG, DONE, PARQUET, WORLD, manifest_of, read_manifest
 from epigrok.workspace import Workspace
 
@@ -111,21 +112,21 @@ class RunDirectory:
 
     def status(self) -> dict[str, Any]:
         """Where the run stands, as last written."""
-        return _object_or_nothing(self.path / "status.json")
+        return clean_status(_json_or_none(self.path / "status.json"))
 
     def provenance(self) -> dict[str, Any]:
         """Commit, versions and every process that worked on the run."""
-        return _object_or_nothing(self.path / "provenance.json")
+        return clean_provenance(_json_or_none(self.path / "provenance.json"))
 
     def _json(self, name: str) -> Any:
         path = self.path / name
         try:
-            return json.loads(path.read_text())
+            return json.loads(read_regular(path))
         except (FileNotFoundError, NotADirectoryError):
             raise UserError(f"{self.path} is not a run directory: it has no {name}") from None
         except OSError as error:
             raise UserError(f"cannot read {path}: {error.strerror}") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UserError(f"{path} is not valid JSON: {error}") from error
 
     def write_status(self, workspace: Workspace | None = None, **values: Any) -> None:
@@ -146,13 +147,13 @@ def run_directories(path: Path) -> list[RunDirectory]:
     if (path / CONFIG).exists():
         return [RunDirectory(path)]
     if not path.is_dir():
-        raise UserError(f"there is no directory {path}")
+        problem = f"{path} is a file, not a directory" if path.exists() else None
+        raise UserError(problem or f"there is no directory {path}")
     return [RunDirectory(found.parent) for found in sorted(path.glob(f"*/{CONFIG}"))]
 
 
-def _object_or_nothing(path: Path) -> dict[str, Any]:
+def _json_or_none(path: Path) -> Any:
     try:
-        values = json.loads(path.read_text())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return {}
-    return values if isinstance(values, dict) else {}
+        return json.loads(read_regular(path))
+    except (OSError, ValueError, RecursionError, UserError):
+        return None

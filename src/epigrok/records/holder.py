@@ -4,6 +4,7 @@ import json
 import os
 import re
 import socket
+import stat
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -68,9 +69,10 @@ def holder_at(path: Path) -> Holder | None:
     """Who wrote the lease or claim at `path`; None if there is none."""
     try:
         # Opening, not only asking for the time, makes a network file system look again.
-        with path.open("rb") as file:
-            found, content = os.fstat(file.fileno()), file.read()
-    except FileNotFoundError:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            found = os.fstat(file.fileno())
+            content = file.read() if stat.S_ISREG(found.st_mode) else b""
+    except (FileNotFoundError, NotADirectoryError):
         return None
     try:
         return _holder(json.loads(content), found.st_mtime)

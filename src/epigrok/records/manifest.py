@@ -9,8 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from epigrok.errors import UserError
 from epigrok.evaluation.schema import TRAINING_TABLES
-from epigrok.files import digest_of
+from epigrok.files import digest_of, read_regular
 
 CONFIG, DESCRIPTION = "config.json", "run.json"
 WORLD, PARQUET = "world.safetensors", "positions-0.parquet"
@@ -38,9 +39,9 @@ def manifest_of(path: Path, tables: dict[str, Path], step: int) -> dict[str, Any
 def read_manifest(path: Path) -> dict[str, Any] | None:
     """What DONE says; None if there is none, or one that is no manifest of this directory."""
     try:
-        values = json.loads((path / DONE).read_text())
+        values = json.loads(read_regular(path / DONE))
         config = digest_of(path / CONFIG)
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError, UserError):
         return None
     if not isinstance(values, dict) or not isinstance(values.get("files"), dict):
         return None

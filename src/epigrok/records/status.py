@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from epigrok.checkpoint_files import checkpoint_steps
 from epigrok.config import flatten
 from epigrok.errors import UserError
 from epigrok.evaluation.schema import ACCURACY, EU
-from epigrok.records.directory import RunDirectory, run_directories
+from epigrok.records.directory import CONFIG, RunDirectory, run_directories
+from epigrok.records.foreign import is_step
 from epigrok.records.holder import read_holder
 
 STATES = ("running", "failed", "unreadable", "lost", "stopped", "queued", "done")
@@ -57,28 +59,42 @@ def read_statuses(directory: Path) -> list[RunStatus]:
 
 def read_status(run: RunDirectory, now: float) -> RunStatus:
     """One run at the time `now`."""
-    try:
-        run.description()
-        config, problem = flatten(run.config_json()), ""
-    except UserError as error:
-        config, problem = {}, str(error)
     status = run.status()
+    config, problem = _config_and_problem(run)
     state = "unreadable" if problem else state_of(run, status, now)
     is_running = state == "running"
     updated = status.get("updated")
+    num_steps = config.get("num_steps", 0)
+    step = status.get("step", max(checkpoint_steps(run.checkpoints), default=0))
     return RunStatus(
         run_id=run.path.resolve().name,
         path=run.path,
         state=state,
         config=config,
-        step=config.get("num_steps", 0) if state == "done" else status.get("step", 0),
-        num_steps=config.get("num_steps", 0),
+        step=num_steps if state == "done" else step,
+        num_steps=num_steps,
         accuracy=_scores(status, ACCURACY),
         epistemic=_scores(status, EU),
         steps_per_second=status.get("steps_per_second") if is_running else None,
         age_seconds=None if updated is None else max(0.0, now - updated),
-        reason=problem or (str(status.get("reason", "")) if state == "failed" else ""),
+        reason=problem or (status.get("reason") or "" if state == "failed" else ""),
     )
+
+
+def _config_and_problem(run: RunDirectory) -> tuple[dict[str, Any], str]:
+    """The configuration under dotted names; and why the run cannot be read, if so."""
+    try:
+        run.description()
+        config = flatten(run.config_json())
+    except UserError as error:
+        return {}, str(error)
+    except RecursionError:
+        return {}, f"{run.path / CONFIG} is nested too deeply"
+    except OSError as error:
+        return {}, f"cannot read {error.filename}: {error.strerror}"
+    if not is_step(config.get("num_steps")):
+        return {}, f"{run.path / CONFIG} does not say how many steps the run has"
+    return config, ""
 
 
 def state_of(run: RunDirectory, status: dict[str, Any], now: float) -> str:
@@ -89,7 +105,9 @@ def state_of(run: RunDirectory, status: dict[str, Any], now: float) -> str:
     if holder is not None and holder.is_alive(now):
         return "running"
     if not status:
-        return "lost" if holder is not None else "queued"
+        # A damaged one is not that of a run that nobody began.
+        is_begun = holder is not None or (run.path / "status.json").exists()
+        return "lost" if is_begun else "queued"
     written = status.get("state")
     return written if written in ("failed", "stopped") else "lost"
 

@@ -86,7 +86,9 @@ def provenance_table(store: SweepStore, runs: Sequence[RunDirectory]) -> Table:
     }
     rows = [[name, _counted(values)] for name, values in facts.items()]
     started = [
-        datetime.fromisoformat(record["processes"][0]["started"]) for record in records if record
+        datetime.fromisoformat(begun)
+        for record in records
+        if record and (begun := record["processes"][0].get("started"))
     ]
     ended = [
         datetime.fromtimestamp(time, UTC) for run in runs if (time := run.status().get("updated"))

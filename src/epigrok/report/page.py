@@ -1,7 +1,7 @@
 """One self-contained HTML page, and the files it links to."""
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from markupsafe import Markup
 from epigrok.figures.catalogue import draw_all
 from epigrok.figures.drawn_figure import DrawnFigure
 from epigrok.figures.output import csv_text, write_drawn
-from epigrok.files import make_writable_directory, write_file
+from epigrok.files import make_writable_directory, own_folder, write_file
 from epigrok.records.directory import run_directories
 from epigrok.records.status import counts, read_statuses
 from epigrok.report.answer import QUESTION, RULES, answer
@@ -60,8 +60,10 @@ def write_report(directory: Path, out: Path | None = None, seeds_apart: bool = F
     Returns:
         The page.
     """
-    store = open_sweep(directory, seeds_apart=seeds_apart)
-    out = out or store.path / "report"
+    store = open_sweep(directory, seeds_apart=seeds_apart, verified=True)
+    if out is None:
+        out = own_folder(store.path, "report")
+        own_folder(out, _FIGURES)
     make_writable_directory(out)
     drawn, not_drawn = draw_all(store)
     figures = [_written(figure, out / _FIGURES) for figure in drawn]
@@ -73,7 +75,12 @@ def write_report(directory: Path, out: Path | None = None, seeds_apart: bool = F
 
 def _content(store: SweepStore, out: Path) -> dict[str, Any]:
     """What the template needs besides figures; also writes the tables as CSV."""
-    statuses = read_statuses(store.path)
+    statuses = [
+        replace(status, state="unreadable", reason=store.left_out[status.run_id])
+        if status.run_id in store.left_out
+        else status
+        for status in read_statuses(store.path)
+    ]
     varying = varying_fields([status.config for status in statuses])
     fields = setting_fields(statuses)
     statuses = ordered(statuses, [*fields, *varying])

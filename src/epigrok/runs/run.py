@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from epigrok.checkpoint_files import checkpoint_steps
+from epigrok.checkpoint_files import checkpoint_path, checkpoint_steps
 from epigrok.config import RunConfig
 from epigrok.errors import UserError
 from epigrok.model import Network, build_model
@@ -64,7 +64,11 @@ class Run:
         step = self.newest_step() if step is None else step
         weights = load_weights(self.directory.checkpoints, step)
         model = build_model(self.config)
-        model.load_state_dict(weights)
+        try:
+            model.load_state_dict(weights)
+        except RuntimeError as error:
+            path = checkpoint_path(self.directory.checkpoints, step)
+            raise UserError(f"{path} holds weights of another model: {error}") from error
         return model.to(device)
 
     def family(self, device: torch.device | str = "cpu") -> TaskFamily:

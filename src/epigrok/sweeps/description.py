@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ from epigrok.config.checks import require
 from epigrok.config.overrides import with_fields
 from epigrok.config.run import SEED_FIELDS
 from epigrok.errors import UserError
-from epigrok.files import make_writable_directory, one_at_a_time, write_json
+from epigrok.files import make_writable_directory, one_at_a_time, read_regular, write_json
 from epigrok.records.description import DESCRIPTION as RUN
 from epigrok.records.directory import CONFIG, SWEEP, RunDirectory
+
+MOST_RUNS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +71,10 @@ class Sweep:
         lists = {"methods": self.methods, "variants": self.variants, "seeds": self.seeds}
         for name, values in {**lists, **self.axes}.items():
             require(len(values) > 0, f"{name!r} has no values")
+            require(len(values) <= MOST_RUNS, f"{name!r} has {len(values):,} values, too many")
             # A value may be a list, which no set can hold.
-            is_twice = any(value in values[:k] for k, value in enumerate(values))
-            require(not is_twice, f"{name!r} lists a value twice")
+            kept = {repr(value) if isinstance(value, list | dict) else value for value in values}
+            require(len(kept) == len(values), f"{name!r} lists a value twice")
         for name in SEED_FIELDS:
             require(
                 name not in self.axes and name not in self.overrides,
@@ -91,7 +95,10 @@ def runs_of(sweep: Sweep) -> dict[str, RunConfig]:
     asked = {name for condition in sweep.conditions for name in condition.where}
     unknown = ", ".join(sorted(asked - fields - {"variant"}))
     require(not unknown, f"sweep {sweep.name!r}: a condition names unknown fields: {unknown}")
+    number = prod(map(len, (sweep.methods, sweep.variants, sweep.seeds, *sweep.axes.values())))
+    require(number <= MOST_RUNS, f"sweep {sweep.name!r} has {number:,} runs, over {MOST_RUNS:,}")
     runs: dict[str, RunConfig] = {}
+    origins: dict[str, dict[str, Any]] = {}
     idle, unused = list(sweep.conditions), set(sweep.variants)
     for method, variant, values, seed in product(
         sweep.methods, sweep.variants, product(*sweep.axes.values()), sweep.seeds
@@ -104,10 +111,15 @@ def runs_of(sweep: Sweep) -> dict[str, RunConfig]:
                 changes |= condition.set
                 idle = [other for other in idle if other is not condition]
         config = _config_of(sweep, base, changes, point)
+        name, where = run_id(config), {"preset": method, **point, "seed": seed}
         # A variant may leave some runs unchanged; they count once.
-        if run_id(config) not in runs:
-            runs[run_id(config)] = config
+        if name not in runs:
+            runs[name] = config
+            origins[name] = where
             unused.discard(variant)
+        elif origins[name] != where:
+            one, other = (_assignments(origin) for origin in (origins[name], where))
+            raise UserError(f"sweep {sweep.name!r}: {one} and {other} are the same run")
     # Most likely a typing error: the runs that it means would go without its changes.
     if idle:
         asked_for = ", ".join(f"{name} = {value}" for name, value in idle[0].where.items())
@@ -120,13 +132,17 @@ def runs_of(sweep: Sweep) -> dict[str, RunConfig]:
     return runs
 
 
+def _assignments(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
+
+
 def _config_of(
     sweep: Sweep, base: RunConfig, changes: Mapping[str, Any], point: Mapping[str, Any]
 ) -> RunConfig:
     try:
         return with_fields(base, changes)
     except UserError as error:
-        values = ", ".join(f"{name} = {value}" for name, value in point.items())
+        values = _assignments(point)
         where = f"at {values} of preset {base.preset}" if values else f"preset {base.preset}"
         raise UserError(f"sweep {sweep.name!r}, {where}: {error}") from error
 
@@ -134,10 +150,10 @@ def _config_of(
 def read_sweep(path: Path) -> Sweep:
     """The sweep described in a JSON file."""
     try:
-        values = json.loads(path.read_text())
+        values = json.loads(read_regular(path), object_pairs_hook=_without_twins)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not valid JSON: {error}") from error
     try:
         return sweep_from_json(
@@ -145,6 +161,15 @@ def read_sweep(path: Path) -> Sweep:
         )
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of a JSON file, in which nothing may be said twice: one would be lost."""
+    names = [name for name, _ in pairs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{', '.join(map(repr, twice))} is there twice")
+    return dict(pairs)
 
 
 def sweep_from_json(values: Any) -> Sweep:
@@ -224,8 +249,8 @@ def recorded_sweeps(directory: Path) -> list[Sweep]:
     if not path.exists():
         return []
     try:
-        return [sweep_from_json(values) for values in json.loads(path.read_text())["sweeps"]]
-    except (ValueError, TypeError, KeyError) as error:
+        return [sweep_from_json(values) for values in json.loads(read_regular(path))["sweeps"]]
+    except (ValueError, TypeError, KeyError, RecursionError, UserError) as error:
         raise UserError(f"{path} is not what `epigrok sweep` writes there: {error}") from error
 
 

@@ -21,11 +21,16 @@ LATEST = {"latest": ("final", "metrics"), "latest_positions": ("final_positions"
 """View -> the final evaluation, and the curve whose end replaces it in unfinished runs."""
 
 
-def json_lines_query(paths: Iterable[object], types: Mapping[str, str]) -> str:
-    """Read typed columns from JSON lines; a line that is not JSON has no values."""
+def json_lines_query(
+    paths: Iterable[object], types: Mapping[str, str], strict: bool = False
+) -> str:
+    """Read typed columns from JSON lines.
+
+    A line that is not JSON is an error if `strict`; otherwise it has no values.
+    """
     columns = ", ".join(f"{quoted_text(name)}: {quoted_text(t)}" for name, t in types.items())
     return f"""from read_json({quoted_paths(paths)}, format = 'newline_delimited',
-        columns = {{{columns}}}, ignore_errors = true, filename = true,
+        columns = {{{columns}}}, ignore_errors = {str(not strict).lower()}, filename = true,
         hive_partitioning = false)"""
 
 

@@ -1,14 +1,13 @@
 """The view `runs`: one row per run, its state and its configuration under dotted names."""
 
 import json
-import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from epigrok.records.directory import RunDirectory
 from epigrok.records.status import read_status
-from epigrok.tables.queries import json_lines_query
+from epigrok.tables.sql_text import quoted_text
 
 _WIDER = ("BOOLEAN", "BIGINT", "DOUBLE", "VARCHAR")
 """From narrow to wide; a column of several types gets the widest."""
@@ -23,14 +22,28 @@ def make_runs_view(connection: Any, runs: Sequence[RunDirectory]) -> None:
         status = read_status(run, now)
         # Set last, so that no field of a configuration replaces them.
         rows.append({**status.config, "run_id": run.path.name, "state": status.state})
-    names = dict.fromkeys(["run_id", "state", *(name for row in rows for name in row)])
-    types = {name: type_of_values(row.get(name) for row in rows) for name in names}
-    # DuckDB reads JSON only from files.
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
-        file.flush()
-        source = json_lines_query([file.name], types)
-        connection.execute(f"create temp table runs as select * exclude (filename) {source}")
+    # The database does not tell capital letters from small ones: the first one counts.
+    names = {"run_id": "run_id", "state": "state"}
+    for row in rows:
+        for name in row:
+            names.setdefault(name.lower(), name)
+    rows = [{name: row[name] for name in names.values() if name in row} for row in rows]
+    types = {name: type_of_values(row.get(name) for row in rows) for name in names.values()}
+    structure = quoted_text(json.dumps([_structure(types)]))
+    connection.execute(
+        f"""create temp table runs as select r.* from
+            (select unnest(from_json(?::json, {structure})) as r)""",
+        [json.dumps(rows)],
+    )
+
+
+def _structure(types: Mapping[str, str]) -> dict[str, Any]:
+    """Types as DuckDB wants them for JSON: a list is a list."""
+
+    def of(kind: str) -> Any:
+        return [of(kind.removesuffix("[]"))] if kind.endswith("[]") else kind
+
+    return {name: of(kind) for name, kind in types.items()}
 
 
 def type_of_values(values: Iterable[Any]) -> str:

@@ -9,18 +9,21 @@ A name with a dot needs double quotes. Every query reads the files anew; which r
 looked up when the store is opened.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import glob
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, SupportsIndex
 
 import duckdb
 
+from epigrok.config.checks import require
 from epigrok.errors import UserError
 from epigrok.evaluation.schema import POSTERIOR, SPLIT, STEP, TABLES
 from epigrok.files import make_writable_directory, write_by
-from epigrok.records.directory import PARQUET, RunDirectory, run_directories
+from epigrok.records.directory import RunDirectory, run_directories
 from epigrok.records.zoo import unpack_if_zoo
+from epigrok.tables.positions_source import RUN_ID, empty_table, positions_source
 from epigrok.tables.queries import (
     LATEST,
     SQL_TYPES,
@@ -33,20 +36,22 @@ from epigrok.tables.queries import (
     whole_number,
 )
 from epigrok.tables.query_parser import tables_named_in
+from epigrok.tables.readable import damage, is_strict, problem_with_table
 from epigrok.tables.runs_view import make_runs_view
-from epigrok.tables.sql_text import quoted_name, quoted_path, quoted_paths, quoted_text
+from epigrok.tables.sql_text import quoted_name, quoted_path, quoted_text
 
 VIEWS = ("runs", *TABLES, *LATEST)
 Relation = Any
 """What DuckDB calls `DuckDBPyRelation`: a query with `.fetchall()`, `.fetchnumpy()`, `.df()`."""
 Connection = Any
 """And what it calls `DuckDBPyConnection`."""
-_RUN_ID = "split_part(filename, '/', -2) as run_id"
-"""A run is named by its directory."""
 
 
 def open_sweep(
-    directory: Path | str, done_only: bool = False, seeds_apart: bool = False
+    directory: Path | str,
+    done_only: bool = False,
+    seeds_apart: bool = False,
+    verified: bool = False,
 ) -> "SweepStore":
     """The results of a sweep's directory, or of one run's, ready to be asked.
 
@@ -54,13 +59,19 @@ def open_sweep(
         directory: Of a sweep or of a single run; `zoo:NAME` is one that comes with the package.
         done_only: Leave out runs that are not finished.
         seeds_apart: Figures show every run by itself, instead of medians over seeds.
+        verified: Compare digests first, and leave out runs that are damaged: `left_out` names them.
     """
     path = unpack_if_zoo(directory).resolve()
     runs = run_directories(path)
     if not runs:
         raise UserError(f"there are no runs in {path}")
     kept = [run for run in runs if run.is_done] if done_only else runs
-    return SweepStore(path, kept, seeds_apart)
+    left_out = {run.path.name: problem for run in kept if verified and (problem := damage(run))}
+    if kept and len(left_out) == len(kept):
+        raise UserError(f"{next(iter(left_out.values()))}; look at it with `epigrok check`")
+    store = SweepStore(path, [run for run in kept if run.path.name not in left_out], seeds_apart)
+    store.left_out = left_out
+    return store
 
 
 class SweepStore:
@@ -76,7 +87,9 @@ class SweepStore:
         self.path = path
         self.seeds_apart = seeds_apart
         self.runs = {run.path.name: run for run in runs}
-        self._connection = connection or duckdb.connect()
+        self.left_out: dict[str, str] = {}
+        """Damaged runs, and what is wrong with each."""
+        self._connection = connection or _connection_to(path)
         self._made: set[str] = set()
 
     def of_runs(self, run_ids: Iterable[str]) -> "SweepStore":
@@ -153,6 +166,12 @@ class SweepStore:
             The number of rows.
         """
         make_writable_directory(file.absolute().parent)
+        # A database of its own: the one that answers questions may write nothing.
+        with duckdb.connect() as connection:
+            runs = list(self.runs.values())
+            return SweepStore(self.path, runs, connection=connection)._write(file, table)
+
+    def _write(self, file: Path, table: str) -> int:
         columns = [name for name in self.columns(table) if name != "run_id"]
         config = [name for name in self.columns("runs") if name not in (*columns, "run_id")]
         chosen = ", ".join([f"t.{quoted_name(n)}" for n in columns])
@@ -216,6 +235,9 @@ class SweepStore:
         """A query for some columns of a table, in these runs or all; each column takes time."""
         runs = list(self.runs.values() if runs is None else runs)
         names = list(names)
+        for run in runs if table not in LATEST else ():
+            problem = problem_with_table(run, table)
+            require(problem is None, f"{problem}; look at the run with `epigrok check`")
         if table in LATEST:
             final, curve = LATEST[table]
             # Emptied where a run goes back to before its last step.
@@ -226,53 +248,30 @@ class SweepStore:
         types = self._types(table)
         types = {name: types[name] for name in dict.fromkeys([STEP.name, *names])}
         if not TABLES[table].file:
-            return self._positions_source(table, types, runs)
-        paths = [path for run in runs if (path := run.table(table)).exists()]
-        if not paths:
-            return _empty(types)
-        # A last line cut short by a kill, or still being written, has no step.
-        source = json_lines_query(paths, types)
-        return f"select {_RUN_ID}, * exclude (filename) {source} where step is not null"
-
-    def _positions_source(
-        self, table: str, types: Mapping[str, str], runs: Sequence[RunDirectory]
-    ) -> str:
-        evaluation = {"positions": "metrics"}.get(table, table.removesuffix("_positions"))
-        columns = ", ".join(quoted_name(name) for name in types)
-        chosen = f"where evaluation = {quoted_text(evaluation)}"
-        # A machine without DuckDB leaves the small files of a finished run as they are.
-        merged = [run for run in runs if (run.path / PARQUET).exists()]
+            return positions_source(self._connection, self._made, table, types, runs)
         parts = []
-        if merged:
-            paths = quoted_paths(run.path / PARQUET for run in merged)
-            # Null where an older version of epigrok did not measure something.
-            parts.append(
-                f"""select run_id, {columns} from ({_empty(types)} union all by name
-                    select {_RUN_ID}, * exclude (filename) from read_parquet({paths},
-                    filename = true, union_by_name = true, hive_partitioning = false)) {chosen}"""
-            )
-        for run in runs:
-            if run not in merged and self._register_shards(run):
-                name = quoted_text(run.path.name)
-                parts.append(
-                    f"select {name} as run_id, {columns} from {_shards_name(run)} {chosen}"
-                )
-        return " union all by name ".join(parts) or _empty(types)
+        for strict in (True, False):
+            paths = [
+                path
+                for run in runs
+                if (path := run.table(table)).exists() and is_strict(run, table) == strict
+            ]
+            if paths:
+                source = json_lines_query(paths, types, strict)
+                # A last line cut short by a kill, or still being written, has no step.
+                chosen = f"select {RUN_ID}, * exclude (filename) {source}"
+                parts.append(f"{chosen} where step is not null")
+        return " union all by name ".join(parts) or empty_table(types)
 
-    def _register_shards(self, run: RunDirectory) -> bool:
-        """Make the small files of a run that goes on readable; False if there are none."""
-        # Here and not above: finished sweeps need neither NumPy nor safetensors.
-        from epigrok.records.position_shards import position_columns, position_shards
 
-        if not position_shards(run.path):
-            return False
-        if _shards_name(run) not in self._made:
-            columns = position_columns(run.path)
-            if not len(columns[STEP.name]):
-                return False
-            self._connection.register(_shards_name(run).strip('"'), columns)
-            self._made.add(_shards_name(run))
-        return True
+def _connection_to(directory: Path) -> Connection:
+    """A database that can read the files of a directory and no others."""
+    connection = duckdb.connect()
+    # Brackets in a path are escaped when it is read, and compared as they are then.
+    allowed = ", ".join(map(quoted_text, dict.fromkeys([directory, glob.escape(str(directory))])))
+    connection.execute(f"set allowed_directories = [{allowed}]")
+    connection.execute("set enable_external_access = false")
+    return connection
 
 
 def _default_table(by: Sequence[str], step: int | str | None) -> str:
@@ -285,12 +284,3 @@ def _default_table(by: Sequence[str], step: int | str | None) -> str:
 
 def _has_content(file: Path) -> bool:
     return file.exists() and file.stat().st_size > 0
-
-
-def _shards_name(run: RunDirectory) -> str:
-    return quoted_name(f"shards of {run.path.name}")
-
-
-def _empty(types: Mapping[str, str]) -> str:
-    columns = ", ".join(f"null::{kind} as {quoted_name(name)}" for name, kind in types.items())
-    return f"select null::varchar as run_id, {columns} where false"

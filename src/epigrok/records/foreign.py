@@ -1,0 +1,98 @@
+"""What status.json and provenance.json say, less what cannot be: anybody may have written them.
+
+Both only inform. So an entry of another kind than its own is left out, and never a reason to stop.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from math import isfinite
+from typing import Any
+
+from epigrok.evaluation.schema import ACCURACY, EU
+
+_LATEST = 1e11
+"""Seconds since 1970 beyond which no calendar goes."""
+
+
+def clean_status(values: Any) -> dict[str, Any]:
+    """A status whose entries are of their kinds."""
+    if not isinstance(values, dict):
+        return {}
+    return {name: value for name, value in values.items() if _STATUS.get(name, _is_any)(value)}
+
+
+def clean_provenance(values: Any) -> dict[str, Any]:
+    """A provenance with a list of processes, all of whose entries are of their kinds; or nothing.
+
+    Without such a list there is nothing to go on with.
+    """
+    processes = values.get("processes") if isinstance(values, dict) else None
+    if not isinstance(processes, list) or not all(isinstance(p, dict) for p in processes):
+        return {}
+    if not processes:
+        return {}
+    clean = [
+        {name: value for name, value in process.items() if _PROCESS.get(name, _is_any)(value)}
+        for process in processes
+    ]
+    kept = {name: value for name, value in values.items() if _PROCESS.get(name, _is_any)(value)}
+    return kept | {"processes": clean}
+
+
+def is_step(value: Any) -> bool:
+    """Whether a value can be a number of steps."""
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _is_number(value: Any) -> bool:
+    is_real = isinstance(value, float) or type(value) is int
+    return is_real and abs(value) < 1e300 and isfinite(value)
+
+
+def _is_time(value: Any) -> bool:
+    return _is_number(value) and 0 <= value < _LATEST
+
+
+def _is_speed(value: Any) -> bool:
+    return value is None or (_is_number(value) and value >= 0)
+
+
+def _is_text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_scores(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_number, value.values()))
+
+
+def _is_date(value: Any) -> bool:
+    try:
+        return datetime.fromisoformat(value).tzinfo is not None
+    except (TypeError, ValueError):
+        return False
+
+
+def _is_versions(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(found, str) for found in value.values())
+
+
+def _is_any(value: Any) -> bool:
+    del value
+    return True
+
+
+_STATUS: dict[str, Callable[[Any], bool]] = {
+    "state": _is_text,
+    "reason": _is_text,
+    "step": is_step,
+    "num_steps": is_step,
+    "updated": _is_time,
+    "steps_per_second": _is_speed,
+    ACCURACY: _is_scores,
+    EU: _is_scores,
+}
+_PROCESS: dict[str, Callable[[Any], bool]] = {
+    "started": _is_date,
+    "versions": _is_versions,
+    **dict.fromkeys(("epigrok", "commit", "python", "platform", "device"), _is_text),
+}
