@@ -173,17 +173,6 @@ def test_an_unknown_figure_is_answered_with_those_that_exist(store: SweepStore) 
         draw_figure("teasr", store)
 
 
-def test_the_command_names_what_it_wrote(
-    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["figure", "trajectory", str(directory), "--out", str(tmp_path)]) == 0
-    written = capsys.readouterr().out.split()
-    assert written == [
-        str(tmp_path / f"trajectory.{suffix}") for suffix in ("pdf", "svg", "png", "csv", "txt")
-    ]
-    assert all(Path(path).stat().st_size > 100 for path in written)
-
-
 def test_the_command_writes_all_beside_the_runs_and_says_what_is_missing(
     single_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
