@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: test test-all test-slow test-faults test-fuzz test-slurm test-ray test-browser lint types demo clean
+.PHONY: test test-all test-slow test-faults test-fuzz test-slurm test-ray test-browser lint types docs demo clean
 
 $(STAMP): pyproject.toml constraints.txt tests/oracles.txt
 	$(PYTHON) -m venv $(VENV)
@@ -16,19 +16,22 @@ $(STAMP): pyproject.toml constraints.txt tests/oracles.txt
 test: $(STAMP) lint types  ## lint, types and the default test suite, on two processes
 	$(BIN)/pytest -n 2 --dist worksteal -m 'not slow and not gpu and not slurm and not ray and not browser and not faults and not fuzz'
 
-test-all: test test-slow test-faults test-fuzz test-slurm test-ray test-browser  ## everything that needs no GPU
+test-all: test docs test-slow test-faults test-fuzz test-slurm test-ray test-browser  ## everything that needs no GPU
+
+docs: $(STAMP)  ## the site, in site/; a broken link or reference, or any warning, is an error
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet docs site
 
 demo: $(STAMP)  ## a trained run, two models that grok on a CPU, a report: under three minutes
 	$(BIN)/epigrok demo --out demo
 
 test-slow: $(STAMP)  ## training runs of minutes
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -n 2 --dist worksteal -m slow
 
 test-faults: $(STAMP)  ## a run killed, failed or taken over at every change it makes: minutes
 	$(BIN)/pytest -n 2 --dist worksteal -m faults tests/faults
 
 test-fuzz: $(STAMP)  ## thousands of malformed run directories, configurations and sweeps: minutes
-	$(BIN)/pytest -n 2 --dist worksteal -m fuzz
+	$(BIN)/pytest -n 2 --dist worksteal -m fuzz tests/fuzz
 
 test-slurm: $(STAMP)  ## sweeps on a real SLURM, installed and started here; says so where it cannot
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[slurm]' || echo 'submitit cannot be installed here'
@@ -53,4 +56,4 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) demo site .pytest_cache .mypy_cache .ruff_cache

@@ -4,20 +4,23 @@ Both fit a Kronecker-factored posterior to the same cached features in the same 
 the other; best of three after a warm-up, and once for batches of 1, which take half a minute.
 `laplace-torch` (tests/oracles.txt) is called as it comes, `Laplace(model, "classification")`, on a
 model whose features are its inputs. Its time depends on the batch size of the loader it is given;
-1 is a `DataLoader`'s default. Set `OMP_NUM_THREADS=1` to compare the work rather than the threads.
+1 is a `DataLoader`'s default. Then: what bounds the fit, and how far single precision would move
+the uncertainty. Set `OMP_NUM_THREADS=1` to compare the work rather than the threads.
 """
 
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from laplace import Laplace
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from epigrok.posteriors import LastLayerLaplace, head_curvature
+from epigrok.posteriors import Head, LastLayerLaplace, head_curvature
 from epigrok.random_streams import integers, normal, stream_key
+from epigrok.uncertainty import EntropyStream, log_probabilities
 
 NUM_TOKENS, NUM_CLASSES = 4096, 29
 WIDTHS = (64, 512)
@@ -39,8 +42,9 @@ def best_of_three(work: Callable[[], object]) -> float:
 
 
 def our_fit(weight: Tensor, features: Tensor, answers: Tensor) -> LastLayerLaplace:
-    curvature = head_curvature(weight, zip(features.split(CHUNK), answers.split(CHUNK)))
-    return LastLayerLaplace.fit(curvature, PRIOR_PRECISION)
+    chunks = zip(features.split(CHUNK), answers.split(CHUNK))
+    curvature = head_curvature(Head(weight_CD=weight), chunks)
+    return LastLayerLaplace.from_curvature(curvature, PRIOR_PRECISION)
 
 
 def their_fit(weight: Tensor, loader: DataLoader) -> Tensor:
@@ -72,11 +76,61 @@ def compare(width: int) -> None:
     print(f"  log determinants: {same:.2f}, laplace-torch {their_fit(weight, loader).item():.2f}")
 
 
+def parts_of_the_fit(width: int) -> None:
+    """What bounds the fit, and what single precision would save."""
+    features = normal(stream_key(0, "features"), (NUM_TOKENS, width))
+    matrix = features.double().T @ features.double()
+    print(f"\nparts at width {width}: double precision, single precision")
+    for name, work in (
+        ("product of features", lambda dtype: features.to(dtype).T @ features.to(dtype)),
+        ("eigenvectors", lambda dtype: torch.linalg.eigh(matrix.to(dtype))),
+    ):
+        double, single = (
+            best_of_three(lambda work=work, dtype=dtype: work(dtype))
+            for dtype in (torch.float64, torch.float32)
+        )
+        print(f"  {name:<20} {double:.4f} s, {single:.4f} s", flush=True)
+
+
+def epistemic_of(posterior: LastLayerLaplace, features: Tensor) -> Tensor:
+    stream = EntropyStream()
+    for index in range(16):
+        stream.add(log_probabilities(posterior.head_logits(features, index)))
+    return stream.decomposition().epistemic
+
+
+def single_precision(width: int) -> None:
+    """How far single precision moves the uncertainty, in nats, at the worst of 256 answers."""
+    print(
+        "\nmean of features, spread of their scales, prior: EU, moved by product, by eigenvectors"
+    )
+    weight = normal(stream_key(0, "weight"), (NUM_CLASSES, width)) / width**0.5
+    answers = integers(stream_key(0, "answers"), NUM_CLASSES, (NUM_TOKENS,))
+    for mean, decades, prior in ((0.0, 0.0, 1.0), (3.0, 0.0, 1.0), (3.0, 2.0, 0.01)):
+        features = normal(stream_key(0, "features"), (NUM_TOKENS, width))
+        features = features * torch.logspace(0.0, -decades, width) + mean
+        chunks = zip(features.split(CHUNK), answers.split(CHUNK))
+        curvature = head_curvature(Head(weight_CD=weight), chunks)
+        product = sum((part.T @ part).double() for part in features.split(CHUNK)) / NUM_TOKENS
+        exact = LastLayerLaplace.from_curvature(curvature, prior)
+        moved = LastLayerLaplace.from_curvature(
+            replace(curvature, feature_factor_DD=product), prior
+        )
+        values, basis = torch.linalg.eigh(curvature.feature_factor_DD.float())
+        precision = curvature.class_eigen[0][:, None] * values.double().clamp_min(0.0) + prior
+        turned = replace(exact, feature_basis_DD=basis.double(), precision_CD=precision)
+        expected, *found = (epistemic_of(p, features[:256]) for p in (exact, moved, turned))
+        worst = ", ".join(f"{(each - expected).abs().max().item():.1e}" for each in found)
+        print(f"  {mean:g}, {decades:g} decades, {prior:g}: {expected.mean().item():.3f}, {worst}")
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     print(f"{NUM_TOKENS} answers, {NUM_CLASSES} classes, {torch.get_num_threads()} thread(s)")
     for width in WIDTHS:
         compare(width)
+    parts_of_the_fit(WIDTHS[-1])
+    single_precision(WIDTHS[-1])
 
 
 if __name__ == "__main__":

@@ -12,15 +12,13 @@ Letters: B sequences, T answers, D features, C classes.
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
-from torch.nn import functional
 
 import epigrok
 from epigrok.columns import Column
 from epigrok.config import PosteriorName
 from epigrok.config.checks import require
-from epigrok.posteriors import FitRequest
+from epigrok.posteriors import FitRequest, Head, HeadSample
 from epigrok.random_streams import stream_key, uniform
 
 
@@ -28,7 +26,7 @@ from epigrok.random_streams import stream_key, uniform
 class DropoutOnFeatures:
     """Heads in which each feature is missing with probability `rate`, the others scaled up."""
 
-    head_weight_CD: Tensor
+    head: Head
     rate: float
     name: str
     max_samples: int | None = None
@@ -38,16 +36,16 @@ class DropoutOnFeatures:
         """Columns of the tables beside the metrics."""
         return {"dropout_rate": self.rate}
 
-    def sample(self, index: int) -> dict[str, Tensor]:
+    def sample(self, index: int) -> HeadSample:
         """The head of sample `index`."""
-        width = self.head_weight_CD.shape[1]
-        noise_D = uniform(stream_key(0, "dropout"), (width,), index, self.head_weight_CD.device)
-        is_kept_D = (noise_D >= self.rate).to(self.head_weight_CD.dtype)
-        return {"head": self.head_weight_CD * is_kept_D / (1.0 - self.rate)}
+        weight_CD = self.head.weight_CD
+        noise_D = uniform(stream_key(0, "dropout"), weight_CD.shape[1:], index, weight_CD.device)
+        is_kept_D = (noise_D >= self.rate).to(weight_CD.dtype)
+        return HeadSample(self.head.with_matrix(weight_CD * is_kept_D / (1.0 - self.rate)))
 
     def head_logits(self, features_BTD: Tensor, index: int) -> Tensor:
         """Logits of sample `index`."""
-        return functional.linear(features_BTD, self.sample(index)["head"])
+        return self.sample(index).head.logits(features_BTD)
 
 
 def rate_of(name: PosteriorName) -> float:
@@ -65,6 +63,4 @@ def rate_of(name: PosteriorName) -> float:
 )
 def fit_dropout(request: FitRequest) -> DropoutOnFeatures:
     """Around the run's head."""
-    with torch.no_grad():
-        weight_CD = request.model.head_weight.detach().clone()
-    return DropoutOnFeatures(weight_CD, request.value, request.name.text)
+    return DropoutOnFeatures(request.data.head, request.value, request.name.text)

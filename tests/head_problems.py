@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from epigrok.posteriors import HeadCurvature, head_curvature
+from epigrok.posteriors import Head, HeadCurvature, head_curvature
 from epigrok.random_streams import integers, normal, stream_key
 
 
@@ -19,7 +19,8 @@ def curvature_of(
     features: Tensor, weight: Tensor, answers: Tensor, chunk: int = 7
 ) -> HeadCurvature:
     """Kronecker factors, streamed over chunks of the data."""
-    return head_curvature(weight, zip(features.split(chunk), answers.split(chunk), strict=True))
+    chunks = zip(features.split(chunk), answers.split(chunk), strict=True)
+    return head_curvature(Head(weight_CD=weight), chunks)
 
 
 def kronecker_product(curvature: HeadCurvature, prior_precision: float = 0.0) -> Tensor:

@@ -1,7 +1,7 @@
 """Runs whose curves are made up, so that what a report must say of them is known."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,16 @@ def make_sweep(
     generalised: Sequence[int | None],
     collapsed: Sequence[int | None],
     name: str = "made",
+    first_seed: int = 0,
+    overrides: Mapping[str, Any] | None = None,
 ) -> list[RunDirectory]:
     """One run of `classic` per seed: when it generalises, and when its uncertainty collapses."""
+    fixed = {"num_steps": LAST_STEP, "evaluation.posteriors": ["point", "laplace"]}
     sweep = Sweep(
         name=name,
         methods=("classic",),
-        seeds=tuple(range(len(generalised))),
-        overrides={"num_steps": LAST_STEP, "evaluation.posteriors": ["point", "laplace"]},
+        seeds=tuple(range(first_seed, first_seed + len(generalised))),
+        overrides={**fixed, **(overrides or {})},
     )
     runs = list(prepare(directory, sweep).values())
     for run, solved, quiet in zip(runs, generalised, collapsed, strict=True):
@@ -48,6 +51,7 @@ def write_run(run: RunDirectory, generalised: int | None, collapsed: int | None)
             for posterior, num_samples in (("point", 1), ("laplace", 16)):
                 keys = {"step": step, "split": split, "posterior": posterior}
                 values = {"accuracy_final": float(accuracy), "epistemic_final": nats}
+                values["total_final"] = nats + 0.1
                 rows.append({**keys, "num_samples": num_samples, **values})
     append_rows(run.table("metrics"), rows)
     last = [row for row in rows if row["step"] == LAST_STEP and row["posterior"] == "laplace"]
@@ -72,3 +76,15 @@ def one_figure(_: object) -> tuple[list[DrawnFigure], dict[str, str]]:
     figure.subplots().plot([0, 1], [0, 1])
     drawn = DrawnFigure("a-line", "A line", f"From 0 to 1. {EVIL}", figure, {"x": [0, 1]})
     return [drawn], {"a-surface": f"nothing varies {EVIL}"}
+
+
+def announce(run: RunDirectory, step: int | None, last_state: str = "generalised") -> None:
+    """Write what the monitor said of a made run: memorising until `step`, then its last state."""
+    states = {
+        at: "generalised" if step is not None and at >= step else "memorising" for at in STEPS
+    }
+    if step is not None:
+        states[LAST_STEP] = last_state
+    rows = [{"step": at, "split": "id_val", "state": state} for at, state in states.items()]
+    append_rows(run.table("tolerance"), rows)
+    run.mark_done()

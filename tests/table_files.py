@@ -20,6 +20,12 @@ def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         file.writelines(json_line(dict(row)) for row in rows)
 
 
+def write_table(run: RunDirectory, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a whole table in place of what was there."""
+    run.table(table).unlink(missing_ok=True)
+    append_rows(run.table(table), rows)
+
+
 def write_positions(run: RunDirectory, *evaluations: Evaluation) -> None:
     """Write metrics by context length alone."""
     for evaluation in evaluations:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from damaged_files import DEEP
 
 from epigrok.checkpoint_files import (
     DIGESTS,
@@ -19,8 +20,8 @@ def checkpoint(tmp_path: Path) -> Path:
     path = checkpoint_path(tmp_path, 7)
     path.mkdir()
     for name in ("model.safetensors", "resume.pt", "tables.json"):
-        (path / name).write_bytes(name.encode())
-    write_digests(path)
+        (path / name).write_text(json.dumps({"of": name}))
+    write_digests(path / DIGESTS)
     return path
 
 
@@ -47,9 +48,18 @@ def test_an_intact_checkpoint_has_no_problem(checkpoint: Path) -> None:
         ("{", "cannot be read"),
         ("[]", "cannot be read"),
         ("{}", "does not list 'model.safetensors'"),
-        (json.dumps({"model.safetensors": "0"}), "model.safetensors changed since"),
+        (json.dumps({"model.safetensors": "0"}), "model.safetensors changed after"),
     ],
 )
 def test_damage_is_named(content: str, problem: str, checkpoint: Path) -> None:
     (checkpoint / DIGESTS).write_text(content)
     assert problem in str(problem_with_checkpoint(checkpoint))
+
+
+@pytest.mark.parametrize("content", ["[]", "{", DEEP])
+def test_extents_that_are_no_object_are_damage_whatever_the_digests_say(
+    content: str, checkpoint: Path
+) -> None:
+    (checkpoint / "tables.json").write_text(content)
+    write_digests(checkpoint / DIGESTS)
+    assert problem_with_checkpoint(checkpoint) == "tables.json is not a JSON object"

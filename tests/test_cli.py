@@ -91,7 +91,7 @@ def test_sizes_no_machine_can_hold_end_in_a_sentence(
     def fails(_: list[str]) -> int:
         raise error
 
-    monkeypatch.setattr("epigrok.commands.presets.main", fails)
+    monkeypatch.setattr("epigrok.commands.lists.presets.main", fails)
     assert main(["presets"]) == EXIT_FAILED
     assert re.fullmatch(r"epigrok: not enough memory .* 64 .*\n", capsys.readouterr().err)
 
@@ -102,7 +102,7 @@ def test_errors_that_are_not_about_memory_keep_their_traceback(
     def fails(_: list[str]) -> int:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("epigrok.commands.presets.main", fails)
+    monkeypatch.setattr("epigrok.commands.lists.presets.main", fails)
     with pytest.raises(RuntimeError, match="a bug"):
         main(["presets"])
 

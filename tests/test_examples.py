@@ -14,6 +14,21 @@ SCRIPTS = {
         ["zoo:icl-tiny", "26", "2"],
         r"step 2000\n  id_train +accuracy 1\.00",
     ),
+    # Resumed after the first of its two epochs.
+    "ivon_in_your_loop.py": (
+        ["2"],
+        r"Lightning, resumed +0\.000\dσ +1\.0000(.*\n)+.*Transformers, resumed +0\.000\dσ +1\.0000",
+    ),
+    "grokking_in_lightning.py": (
+        [],
+        r"held out is memorising\n(.*\n)*step \d+: held out is generalised\n"
+        r"stopped at step \d+; held-out accuracy (0\.9\d|1\.00)",
+    ),
+    "grokking_in_transformers.py": (
+        [],
+        r"held out is memorising\n(.*\n)*step \d+: held out is generalised\n"
+        r"(.*\n)*stopped at step \d+; held-out accuracy (0\.9\d|1\.00)",
+    ),
     "when_did_it_grok.py": (["run", "60"], r"laplace +fitted at (None|\d+), generalised at None"),
 }
 PLUGINS = ("own_task.py", "own_posterior.py", "own_figure.py")
@@ -87,7 +102,8 @@ def test_figures_and_report_need_no_plugin_but_take_one(swept: Path) -> None:
     epigrok(swept, "figure", "trajectory", "runs", plugins=())
     epigrok(swept, "figure", "gradient-norm", "runs", plugins=("own_figure.py",))
     assert (swept / "runs" / "figures" / "gradient-norm.csv").stat().st_size > 100
-    page = Path(epigrok(swept, "report", "runs", plugins=("own_figure.py",)).strip())
+    quick = str(Path(__file__).parent / "quick_theory.py")
+    page = Path(epigrok(swept, "report", "runs", plugins=("own_figure.py", quick)).strip())
     text = (swept / page).read_text()
     assert "gradient-norm" in text
     assert "mc-dropout:0.2" in text

@@ -7,14 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from damaged_files import DEEP
 from table_files import append_rows
 
+from epigrok import files
 from epigrok.errors import UserError
 from epigrok.files import (
     digest_of,
     keep_json_lines,
     make_writable_directory,
-    own_folder,
+    one_at_a_time,
+    own_path,
+    parse_json,
     read_json_lines,
     read_regular,
     write_by,
@@ -67,7 +71,9 @@ def test_a_line_cut_short_is_left_out_and_the_others_stay_byte_for_byte(tmp_path
     for damage in (b"{garbage\n", b"3\n", b"\xff\xfe\n"):
         damaged = tmp_path / "damaged.jsonl"
         damaged.write_bytes(whole.encode() + damage)
-        with pytest.raises(UserError, match=r"damaged.jsonl is damaged: its line 3 is no JSON"):
+        with pytest.raises(
+            UserError, match=r"damaged.jsonl is damaged: its line 3 is not a JSON object"
+        ):
             read_json_lines(damaged)
     keep_json_lines(path, lambda row: row["step"] <= 5)
     assert path.read_text() == whole
@@ -85,14 +91,35 @@ def test_a_folder_of_results_may_not_lead_elsewhere(tmp_path: Path) -> None:
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     inside.mkdir()
     outside.mkdir()
-    assert own_folder(inside, "report") == inside / "report"
+    assert own_path(inside, "report") == inside / "report"
     (inside / "report").symlink_to(outside)
     with pytest.raises(UserError, match=r"leads out of .*; remove the link"):
-        own_folder(inside, "report")
+        own_path(inside, "report")
 
 
 def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for read in (read_regular, read_json_lines, digest_of):
-        with pytest.raises(UserError, match="pipe is no regular file"):
+        with pytest.raises(UserError, match="pipe is not a regular file"):
             read(tmp_path / "pipe")
+
+
+def test_a_process_that_hangs_with_the_lock_holds_nobody_up_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "longest_wait", 0.05)
+    with one_at_a_time(tmp_path):
+        keep_json_lines(tmp_path / "rows.jsonl", lambda row: True, [{"step": 1}])
+    assert read_json_lines(tmp_path / "rows.jsonl") == [{"step": 1}]
+
+
+def test_a_folder_is_no_regular_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is not a regular file"):
+        read_regular(tmp_path)
+
+
+def test_what_is_no_document_is_one_kind_of_error() -> None:
+    assert parse_json(b'{"step": 1}') == {"step": 1}
+    for content in ("", "{", DEEP, "1" * 10_000):
+        with pytest.raises(ValueError, match=r"nested too deeply|Expecting|integer string"):
+            parse_json(content)

@@ -110,3 +110,10 @@ def test_many_streams_at_once_draw_what_each_draws_alone() -> None:
     together = normal_of_streams(keys, sizes, 9, "cpu").split(sizes)
     for key, size, part in zip(keys, sizes, together, strict=True):
         assert torch.equal(part, normal(key, (size,), 9))
+
+
+def test_a_draw_in_parts_is_the_draw_as_a_whole() -> None:
+    key = stream_key(0, "parts")
+    whole = normal(key, (10,), 3)
+    parts = [normal(key, (4,), 3), normal(key, (6,), 3, start=4)]
+    assert torch.equal(torch.cat(parts), whole)

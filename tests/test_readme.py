@@ -56,7 +56,10 @@ def test_every_link_in_the_readme_leads_somewhere() -> None:
 def test_every_folder_of_the_map_exists() -> None:
     names = re.findall(r"^\| `([\w/.]+)`", README, flags=re.MULTILINE)
     assert len(names) > 8
-    assert all((ROOT / "src" / "epigrok" / name).exists() for name in names)
+    package = ROOT / "src" / "epigrok"
+    assert all((package / name).exists() for name in names)
+    rooms = {path.parent.name for path in package.glob("*/__init__.py")}
+    assert {f"{room}/" for room in rooms} <= set(names)
 
 
 def test_every_make_target_in_the_readme_exists() -> None:
@@ -76,4 +79,5 @@ def test_every_function_that_contributors_are_sent_to_is_there() -> None:
         ]
         for function in re.findall("`(.+?)`", functions):
             name = function.rpartition(".")[2]
-            assert any(re.search(rf"\b{name}\b", source) for source in sources), function
+            defined = rf"^ *(def|class) {name}\b|^{name} ="
+            assert any(re.search(defined, source, re.MULTILINE) for source in sources), function

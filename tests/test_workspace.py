@@ -8,20 +8,25 @@ import pytest
 
 from epigrok.workspace import AppendedFile, Workspace, WorkspaceGoneError
 
-
-def fill(directory: Path) -> None:
-    (directory / "a").write_text("1")
+FILES: dict[str, Callable[[Path], object]] = {"a": lambda path: path.write_text("1")}
 
 
 def test_a_directory_appears_whole_or_not_at_all(tmp_path: Path, workspace: Workspace) -> None:
-    def fail(directory: Path) -> None:
-        fill(directory)
+    def fail(path: Path) -> None:
         raise OSError("disk full")
 
-    workspace.write_directory(tmp_path / "made", fill)
+    workspace.write_directory(tmp_path / "made", FILES)
     with pytest.raises(OSError, match="disk full"):
-        workspace.write_directory(tmp_path / "never", fail)
+        workspace.write_directory(tmp_path / "never", FILES | {"b": fail})
     assert [item.name for item in tmp_path.iterdir()] == ["made"]
+    assert list(workspace.path.iterdir()) == []
+
+
+def test_a_directory_is_made_once(tmp_path: Path, workspace: Workspace) -> None:
+    for _ in range(2):
+        workspace.make_directory(tmp_path / "made")
+        (tmp_path / "made" / "kept").touch()
+    assert (tmp_path / "made" / "kept").exists()
     assert list(workspace.path.iterdir()) == []
 
 
@@ -29,7 +34,7 @@ def test_what_is_moved_or_removed_is_gone_from_its_place(
     tmp_path: Path, workspace: Workspace
 ) -> None:
     for name in ("one", "two"):
-        workspace.write_directory(tmp_path / name, fill)
+        workspace.write_directory(tmp_path / name, FILES)
     workspace.write_file(tmp_path / "file", "x")
     workspace.move(tmp_path / "one", tmp_path / "three")
     for name in ("two", "file", "nothing"):
@@ -41,7 +46,8 @@ def test_what_is_moved_or_removed_is_gone_from_its_place(
 CHANGES: dict[str, Callable[[Workspace, Path], None]] = {
     "write_file": lambda workspace, path: workspace.write_file(path / "file", "new"),
     "write_json": lambda workspace, path: workspace.write_json(path / "file", {}),
-    "write_directory": lambda workspace, path: workspace.write_directory(path / "folder", fill),
+    "write_directory": lambda workspace, path: workspace.write_directory(path / "folder", FILES),
+    "make_directory": lambda workspace, path: workspace.make_directory(path / "folder"),
     "remove": lambda workspace, path: workspace.remove(path / "file"),
     "move": lambda workspace, path: workspace.move(path / "file", path / "moved"),
     "append": lambda workspace, path: AppendedFile(workspace, path / "file", b"").append([{}]),

@@ -1,8 +1,9 @@
 """Run directories with numbers that can be checked by hand, for tests of figures."""
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
+
+from table_files import write_table
 
 from epigrok.records.directory import RunDirectory
 from epigrok.sweeps.description import Sweep, prepare
@@ -24,10 +25,6 @@ GRID = Sweep(
 )
 
 
-def write_table(run: RunDirectory, table: str, rows: Iterable[Mapping[str, object]]) -> None:
-    run.table(table).write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
 def keys(split: str, posterior: str, step: int = STEPS[-1]) -> dict[str, object]:
     num_samples = 16 if posterior in ("laplace", "ivon", "ivon-isotropic") else 1
     row = {"step": step, "split": split, "posterior": posterior, "num_samples": num_samples}
@@ -46,6 +43,7 @@ def metric_rows(run: RunDirectory) -> list[dict[str, object]]:
                     "accuracy": accuracy[k] * config.task.train_fraction / 0.8,
                     "epistemic": EPISTEMIC[k] * scale,
                     "aleatoric": 2.0 - accuracy[k],
+                    "total": 2.0 - accuracy[k] + EPISTEMIC[k] * scale,
                     "kl_memorising": 1.0 + k,
                     "kl_generalising": 4.0 - k,
                     "relative_position": 1.0 - k / 2,
@@ -91,10 +89,27 @@ def calibration_rows(run: RunDirectory) -> list[dict[str, object]]:
     ]
 
 
+def tolerance_rows(run: RunDirectory) -> list[dict[str, object]]:
+    """A ratio that rises; the last split is announced at the second step."""
+    steps = sorted({row["step"] for row in metric_rows(run)})
+    return [
+        {
+            "step": step,
+            "split": split,
+            "state": "fitting" if place == 0 else "generalised",
+            "tolerance": 0.3,
+            "tolerance_ratio": (place + 1) / len(steps),
+        }
+        for place, step in enumerate(steps)
+        for split in list(ACCURACY)[1:]
+    ]
+
+
 def write_run(run: RunDirectory) -> None:
     write_table(run, "metrics", metric_rows(run))
     write_table(run, "context_length", context_rows(run, "context_length", (1, 2, 32)))
     write_table(run, "context_noise", context_rows(run, "context_noise", (0.0, 0.5, 1.0)))
+    write_table(run, "tolerance", tolerance_rows(run))
     write_table(run, "calibration", calibration_rows(run))
     run.mark_done()
 

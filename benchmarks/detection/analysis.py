@@ -7,15 +7,15 @@ are in every score; where a second line leaves them out, it says so.
 """
 
 import argparse
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.detection import records as stored
 from benchmarks.detection.estimates import accuracy_rows, row_rows
-from benchmarks.detection.judging import GENERAL, NOT_GENERAL, verdicts
+from benchmarks.detection.judging import GENERAL, NOT_GENERAL
+from benchmarks.detection.records import NETWORK
+from benchmarks.detection.rules import rule_rows, state_rows
 from benchmarks.detection.scores import (
     auroc,
     best_threshold,
@@ -24,13 +24,27 @@ from benchmarks.detection.scores import (
 )
 from benchmarks.detection.statistics import AT_DEEP_LOOKS, NEEDS, STATISTICS, Table, table_of_looks
 from benchmarks.detection.tables import Row, bounds, fitted, select, write, write_parquet
-from epigrok.monitor.states import StateRule
+from benchmarks.detection.variants import SETTINGS
+
+ROLES = {"earlier": ("development", "held out"), "fresh": ("fresh",)}
+"""The kinds on which the second rule was chosen, and those on which it was tested."""
+VARIANTS = tuple(
+    f"ratio, {name}"
+    for name in (*SETTINGS, "clean marginals", *NETWORK)
+    if name not in ("default", "whole", "learnt deviation")
+)
+"""Ratios measured in other ways."""
+
+
+def score_rows(table: Table, names: tuple[str, ...]) -> list[Row]:
+    """A line for each statistic that was measured."""
+    known = (name for name in names if name in table)
+    masks = {n: table["is deep"] if n in AT_DEEP_LOOKS else _is_measured(table, n) for n in known}
+    return [score_row(select(table, mask), name) for name, mask in masks.items() if mask.any()]
 
 
 def score_row(table: Table, name: str, num_draws: int = 300) -> Row:
     """How well one statistic separates and orders looks, with intervals over recipes."""
-    if name in AT_DEEP_LOOKS:
-        table = select(table, table["is deep"])
     value = np.nan_to_num(table[name], nan=-np.inf)
     reference = np.nan_to_num(table["ratio"], nan=-np.inf)
     generality = table["generality"]
@@ -69,6 +83,12 @@ def score_row(table: Table, name: str, num_draws: int = 300) -> Row:
     }
 
 
+def _is_measured(table: Table, name: str) -> np.ndarray:
+    """Looks of the runs in which a statistic was measured at all; slow networks lack a few."""
+    known = np.unique(table["run"][np.isfinite(table[name])])
+    return np.isin(table["run"], known)
+
+
 def left_out_errors(table: Table, name: str) -> tuple[float, float]:
     """Error rates over looks, each kind judged by a threshold chosen on the other kinds."""
     value = np.nan_to_num(table[name], nan=-1e9)
@@ -86,93 +106,6 @@ def left_out_errors(table: Table, name: str) -> tuple[float, float]:
     return missed / num_general, false / int((clear & ~is_general).sum())
 
 
-def verdict_rows(
-    table: Table, gate: str, column: str = "ratio", rule: StateRule | None = None
-) -> list[Row]:
-    """What the frozen rule said of every run and watched set."""
-    rows = []
-    for verdict in verdicts(table, rule or StateRule(), gate, column):
-        lag = verdict.lag
-        short = "".join("i" if s == "generalising" else s[0].upper() for s in verdict.states)
-        rows.append(
-            {
-                "run": verdict.run,
-                "watched": verdict.watched,
-                "kind": verdict.kind,
-                "role": verdict.role,
-                "made to": verdict.truth,
-                "outcome": verdict.outcome,
-                "last state": verdict.states[-1],
-                "false alarm": int(verdict.is_false_alarm),
-                "miss": int(verdict.is_miss),
-                "lag in steps": lag[0] if lag else "",
-                "lag in looks": lag[1] if lag else "",
-                "unreadable looks": int((~verdict.is_readable).sum()),
-                "late looks": verdict.num_late,
-                "late looks, readable": verdict.num_late_readable,
-                "states": short,
-            }
-        )
-    return rows
-
-
-def rule_summary(table: Table) -> list[Row]:
-    """False alarms, misses and lag of the frozen rule, for each role and sign of fit.
-
-    The lines for other ratios came after the fact: the rule was not chosen for them. Those of the
-    whole network are known at fewer looks, so a single reading decides.
-    """
-    rows = []
-    one = replace(StateRule(), num_confirmations=1)
-    for role in ("development", "held out"):
-        part = select(table, table["role"] == role)
-        if not len(part["run"]):
-            continue
-        for gate in ("train accuracy", "train loss", "none"):
-            rows.append(_summary(role, gate, "ratio", verdict_rows(part, gate)))
-        column = "ratio, level 0.95"
-        found = verdict_rows(part, "train accuracy", column)
-        rows.append(_summary(role, "train accuracy", column, found))
-        deep = select(part, part["is deep"])
-        for column in ("ratio", "ratio, whole", "ratio, first layer"):
-            found = verdict_rows(deep, "train accuracy", column, one)
-            rows.append(_summary(role, "train accuracy", f"{column}; fewer looks", found))
-    return rows
-
-
-def _summary(role: str, gate: str, column: str, found: list[Row]) -> Row:
-    seen = [row for row in found if row["made to"] != "blind spot"]
-    lags = [row["lag in steps"] for row in found if row["lag in steps"] != ""]
-    looks = [row["lag in looks"] for row in found if row["lag in looks"] != ""]
-    count = _counter(seen)
-    alarms = sum(row["false alarm"] for row in seen)
-    return {
-        "role": role,
-        "ratio": column,
-        "sign of fit": gate,
-        "generalised": count("outcome", "generalised"),
-        "missed": sum(row["miss"] for row in seen if row["outcome"] == "generalised"),
-        "lost": count("outcome", "lost"),
-        "loss missed": sum(row["miss"] for row in seen if row["outcome"] == "lost"),
-        "not generalised": count("outcome", "not"),
-        "false alarms": alarms,
-        "loss noticed late": sum(row["late looks"] > 0 for row in seen),
-        "looks late at most": max(row["late looks"] for row in seen),
-        "of them readable": max(row["late looks, readable"] for row in seen),
-        "blind spots": len(found) - len(seen),
-        "false alarms, blind spots": sum(row["false alarm"] for row in found) - alarms,
-        "in between": count("outcome", "in between"),
-        "median lag in steps": float(np.median(lags)) if lags else "",
-        "worst lag in steps": max(lags, default=""),
-        "median lag in looks": float(np.median(looks)) if looks else "",
-        "worst lag in looks": max(looks, default=""),
-    }
-
-
-def _counter(rows: list[Row]) -> Callable[[str, str], int]:
-    return lambda key, value: sum(row[key] == value for row in rows)
-
-
 def look_rows(table: Table) -> list[Row]:
     """The table of looks itself, for readers who want to score it their own way."""
     leave_out = {"role", "truth", "recipe"}
@@ -185,7 +118,7 @@ def cost_rows(table: Table) -> list[Row]:
     rows = []
     ends = [np.flatnonzero(table["run"] == run)[-1] for run in np.unique(table["run"])]
     training = table["train seconds"][ends]
-    for name in ("ratio", "eu", "whole", "llc", "commutator"):
+    for name in ("ratio", "eu", "whole"):
         seconds = np.array(
             [np.nanmedian(table[f"seconds {name}"][table["run"] == table["run"][i]]) for i in ends]
         )
@@ -202,32 +135,28 @@ def cost_rows(table: Table) -> list[Row]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("records", type=Path)
+    parser.add_argument("records", type=Path, nargs="+")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    loaded = stored.load(options.records)
+    loaded = stored.load(*options.records)
     table = table_of_looks(loaded)
     options.out.mkdir(parents=True, exist_ok=True)
     write_parquet(options.out / "looks.parquet", look_rows(table))
-    for role in ("development", "held out"):
-        part = fitted(select(table, table["role"] == role))
-        if not len(part["run"]):
+    judged: list[Row] = []
+    for name, roles in ROLES.items():
+        whole = select(table, np.isin(table["role"], roles))
+        if not len(whole["run"]):
             continue
-        name = role.replace(" ", "-")
-        write(options.out / f"statistics-{name}.csv", [score_row(part, s) for s in STATISTICS])
+        judged += rule_rows(whole, name)
+        part = fitted(whole)
         seeing = select(part, part["truth"] != "blind spot")
+        write(options.out / f"statistics-{name}.csv", score_rows(part, STATISTICS))
         if len(seeing["run"]) < len(part["run"]):
-            rows = [score_row(seeing, s) for s in STATISTICS]
-            write(options.out / f"statistics-{name}-without-blind-spots.csv", rows)
-    variants = [n for n in table if n.startswith("ratio, ")]
-    seeing = fitted(select(table, table["truth"] != "blind spot"))
-    for role in ("development", "held out"):
-        part = select(seeing, seeing["role"] == role)
-        if len(part["run"]):
-            rows = [score_row(part, s) for s in ("ratio", *variants)]
-            write(options.out / f"robustness-{role.replace(' ', '-')}.csv", rows)
-    write(options.out / "states.csv", verdict_rows(table, "train accuracy"))
-    write(options.out / "rule.csv", rule_summary(table))
+            path = options.out / f"statistics-{name}-without-blind-spots.csv"
+            write(path, score_rows(seeing, STATISTICS))
+        write(options.out / f"robustness-{name}.csv", score_rows(seeing, ("ratio", *VARIANTS)))
+    write(options.out / "states.csv", state_rows(table))
+    write(options.out / "rule.csv", judged)
     write(options.out / "accuracy.csv", accuracy_rows(table))
     write(options.out / "rows.csv", row_rows(loaded))
     write(options.out / "cost.csv", cost_rows(table))

@@ -52,11 +52,11 @@ def half_ratio(record: dict[str, Any], index: int, number: int, half: int) -> To
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("records", type=Path)
+    parser.add_argument("records", type=Path, nargs="+")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     rows = []
-    for name, record in stored.load(options.records).items():
+    for name, record in stored.load(*options.records).items():
         for index in record["deep_index"]:
             for number, watched in enumerate(record["meta"]["sets"][1:], start=1):
                 one, two = (half_ratio(record, int(index), number, half) for half in (0, 1))

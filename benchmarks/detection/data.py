@@ -38,7 +38,7 @@ def split(x: Tensor, y: Tensor, num_train: int, seed: int) -> tuple[Rows, Rows]:
     return (x[chosen], y[chosen]), (x[rest], y[rest])
 
 
-def _from_table(table: np.ndarray, fraction: float, seed: int, random_labels: bool) -> Data:
+def from_table(table: np.ndarray, fraction: float, seed: int, random_labels: bool) -> Data:
     num_rows, num_columns = table.shape
     values = table.reshape(-1)
     if random_labels:
@@ -71,7 +71,7 @@ def table(
     size = modulus - 1 if operation == "mul" else modulus
     a, b = np.meshgrid(np.arange(size), np.arange(size), indexing="ij")
     values = OPERATIONS[operation](a, b) % modulus
-    return _from_table(values, fraction, seed, random_labels)
+    return from_table(values, fraction, seed, random_labels)
 
 
 def group(seed: int, name: str, fraction: float, random_labels: bool = False) -> Data:
@@ -86,7 +86,7 @@ def group(seed: int, name: str, fraction: float, random_labels: bool = False) ->
         elements = [p for p in permutations(range(int(name[1:]))) if name[0] == "s" or _is_even(p)]
         index = {p: i for i, p in enumerate(elements)}
         values = np.array([[index[tuple(p[i] for i in q)] for q in elements] for p in elements])
-    return _from_table(values, fraction, seed, random_labels)
+    return from_table(values, fraction, seed, random_labels)
 
 
 def _is_even(p: tuple[int, ...]) -> bool:
@@ -129,12 +129,12 @@ def teacher(
         inner = inner - inner.mean(axis=0)
     y = (inner @ second).argmax(axis=1)
     train, rest = split(torch.from_numpy(x).float(), torch.from_numpy(y), num_train, seed)
-    return _with_wrong_labels(
+    return with_wrong_labels(
         Data(train=train, watched={"held out": rest}, num_classes=num_classes), wrong_share, seed
     )
 
 
-def _with_wrong_labels(data: Data, share: float, seed: int) -> Data:
+def with_wrong_labels(data: Data, share: float, seed: int) -> Data:
     if not share:
         return data
     rng = generator(seed + 2)

@@ -10,6 +10,9 @@ import duckdb
 import numpy as np
 from matplotlib.figure import Figure
 
+from benchmarks.detection.tables import FITTED
+from epigrok.monitor import StateRule
+
 COLOURS = {"generalised": "#1b7837", "not": "#b2182b", "lost": "#e08214",
            "in between": "#542788", "blind spot": "#888888"}  # fmt: skip
 
@@ -19,19 +22,28 @@ def read(path: Path) -> dict[str, np.ndarray]:
     return dict(duckdb.sql(f"FROM '{path}'").fetchnumpy())
 
 
+def is_fitted(looks: dict[str, np.ndarray]) -> np.ndarray:
+    """Looks at which the training set is fitted, above chance."""
+    return looks["train accuracy"] - looks["chance"] >= FITTED * (1.0 - looks["chance"])
+
+
 def scatter(looks: dict[str, np.ndarray], states: dict[str, np.ndarray]) -> Figure:
-    """Ratio and entropy against the truth, a point per look of the held-out kinds."""
+    """Both ratios and entropy against the truth, a point per fitted look of the fresh kinds."""
     outcome_of = {
         (run, watched): "blind spot" if made_to == "blind spot" else outcome
         for run, watched, made_to, outcome in zip(
             states["run"], states["watched"], states["made to"], states["outcome"]
         )
     }
-    held_out = {run for run, role in zip(states["run"], states["role"]) if role == "held out"}
-    keep = np.array([run in held_out for run in looks["run"]]) & (looks["train accuracy"] >= 0.95)
+    fresh = {run for run, role in zip(states["run"], states["role"]) if role == "fresh"}
+    keep = np.array([run in fresh for run in looks["run"]]) & is_fitted(looks)
     outcome = np.array([outcome_of[key] for key in zip(looks["run"], looks["watched"])])
-    figure = Figure(figsize=(9, 3.8), layout="constrained")
-    panels = (("ratio", "noise tolerance ratio"), ("entropy", "entropy / ln C (reversed)"))
+    figure = Figure(figsize=(12, 3.8), layout="constrained")
+    panels = (
+        ("ratio", "ratio, noise on the head"),
+        ("ratio, whole", "ratio, noise on the whole network"),
+        ("entropy", "entropy / ln C (reversed)"),
+    )
     for axes, (name, label) in zip(figure.subplots(1, len(panels)), panels):
         for kind, colour in COLOURS.items():
             mask = keep & (outcome == kind)
@@ -40,7 +52,8 @@ def scatter(looks: dict[str, np.ndarray], states: dict[str, np.ndarray]) -> Figu
         axes.set_xlabel(label)
         axes.set_ylabel("balanced accuracy above chance")
         axes.grid(alpha=0.2)
-    figure.axes[0].axvline(0.5, color="black", linewidth=0.8, linestyle=":")
+    for axes in figure.axes[:2]:
+        axes.axvline(StateRule().threshold, color="black", linewidth=0.8, linestyle=":")
     figure.axes[0].legend(title="the run's end", fontsize=7, title_fontsize=7)
     return figure
 
@@ -52,10 +65,9 @@ def trajectories(looks: dict[str, np.ndarray], runs: tuple[str, ...]) -> Figure:
         mask = looks["run"] == run
         mask &= looks["watched"] == looks["watched"][np.flatnonzero(mask)[-1]]
         step = looks["step"][mask]
-        is_fitted = looks["train accuracy"][mask] >= 0.95
         axes.plot(step, looks["accuracy"][mask], color="#2166ac", label="held-out accuracy")
         axes.plot(step, looks["train accuracy"][mask], color="#bbbbbb", label="training accuracy")
-        ratio = np.where(is_fitted, looks["ratio"][mask], np.nan)
+        ratio = np.where(is_fitted(looks)[mask], looks["ratio"][mask], np.nan)
         axes.plot(step, ratio, color="#b2182b", label="ratio, no labels")
         axes.set_xscale("log")
         axes.set_ylim(-0.02, 1.25)
@@ -72,7 +84,7 @@ def main() -> None:
     parser.add_argument(
         "--runs",
         nargs="*",
-        default=["s5-0", "glyphs-cnn-random-0", "s4-ungrok-0", "counting-10-little-0"],
+        default=["affine-7-0", "gratings-vit-random-0", "majority-lost-0", "rare-random-0"],
     )
     options = parser.parse_args()
     looks, states = (read(options.folder / name) for name in ("looks.parquet", "states.csv"))

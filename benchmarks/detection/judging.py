@@ -1,12 +1,14 @@
-"""The frozen rule on recorded runs: states, false alarms, misses, lag."""
+"""The rules on recorded runs: states, false alarms, misses, lag."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.detection.statistics import Table
-from epigrok.monitor.states import Reading, Standing, StateRule, follow
+from benchmarks.detection.first_rule import FirstReading, first_rule_states
+from benchmarks.detection.statistics import ERROR, Table
+from epigrok.monitor import Confirm, Reading, Standing, StateRule, ToleranceRatio, follow
 
 GENERAL, NOT_GENERAL = 0.9, 0.5
 """Generality (balanced accuracy above chance) from which a set is generalised, up to which not."""
@@ -23,6 +25,8 @@ class Verdict:
     generality: np.ndarray
     steps: np.ndarray
     is_readable: np.ndarray
+    num_asked: int = 0
+    """Looks at which the whole network was read."""
 
     @property
     def first_announced(self) -> int | None:
@@ -74,55 +78,103 @@ class Verdict:
         return float(self.steps[at] / self.steps[reached[0]]), int(at - reached[0])
 
 
-def verdicts(
-    table: Table, rule: StateRule, gate: str = "train accuracy", column: str = "ratio"
-) -> list[Verdict]:
-    """Follow every run and watched set.
+@dataclass(frozen=True, kw_only=True)
+class Signs:
+    """What the rule is shown: the sign of fit, and the columns of both ratios."""
 
-    Args:
-        table: Looks, in order within a run.
-        rule: The constants.
-        gate: The sign of fit that is passed: "train accuracy", "train loss" or "none".
-        column: The ratio to follow.
-    """
+    fit: Literal["train accuracy", "train loss", "none"] = "train accuracy"
+    head: str = "ratio"
+    network: str | None = "ratio, whole"
+    """None where the head alone decides."""
+
+
+def verdicts(table: Table, rule: StateRule, signs: Signs) -> list[Verdict]:
+    """Follow every run and watched set; looks are in order within a run."""
     found = []
-    for run, watched in sorted(set(zip(table["run"], table["watched"]))):
-        index = np.flatnonzero((table["run"] == run) & (table["watched"] == watched))
-        index = index[np.argsort(table["step"][index], kind="stable")]
-        standing, states, readable = Standing(), [], []
+    for index in _sets(table):
+        standing, states, readable, asked = Standing(), [], [], [0]
         for at in index:
-            standing = follow(standing, reading_of(table, int(at), gate, column), rule)
+            confirm = _confirm(table, int(at), signs.network, asked) if signs.network else None
+            standing = follow(standing, reading_of(table, int(at), signs), rule, confirm)
             states.append(standing.state)
             readable.append(standing.unreadable is None)
-        found.append(
-            Verdict(
-                run=run,
-                kind=table["kind"][index[0]],
-                role=table["role"][index[0]],
-                truth=table["truth"][index[0]],
-                watched=watched,
-                states=tuple(states),
-                generality=table["generality"][index],
-                steps=table["step"][index],
-                is_readable=np.array(readable),
-            )
-        )
+        found.append(_verdict(table, index, states, readable, asked[0]))
     return found
 
 
-def reading_of(table: Table, at: int, gate: str, column: str = "ratio") -> Reading:
+def first_rule_verdicts(table: Table) -> list[Verdict]:
+    """The same under the first rule."""
+    found = []
+    for index in _sets(table):
+        columns = ("ratio", ERROR, "train accuracy", "num classes")
+        readings = (FirstReading(*(float(table[name][at]) for name in columns)) for at in index)
+        found.append(_verdict(table, index, *first_rule_states(readings), 0))
+    return found
+
+
+def reading_of(table: Table, at: int, signs: Signs) -> Reading:
     """One recorded look as the monitor would have seen it."""
-    ratio = float(table[column][at])
-    signs: dict[str, Any] = {
+    passed: dict[str, Any] = {
         "train accuracy": {"train_accuracy": float(table["train accuracy"][at])},
         "train loss": {"train_loss": float(table["train loss"][at])},
         "none": {"seen_confidence": float(table["seen confidence"][at])},
-    }[gate]
+    }[signs.fit]
+    ratio = ratio_of(table, at, signs.head)
     return Reading(
         step=int(table["step"][at]),
-        ratio=ratio,
-        num_classes=int(table["num classes"][at]),
-        log_standard_error=float(table["log standard error"][at]) if column == "ratio" else 0.0,
-        reason=None if np.isfinite(ratio) else "not readable",
-        **signs,
+        ratio=ratio.value,
+        chance=float(table["chance"][at]),
+        steadiness=float(table["steadiness"][at]),
+        log_standard_error=ratio.log_standard_error,
+        reason=ratio.reason,
+        **passed,
+    )
+
+
+def ratio_of(table: Table, at: int, column: str) -> ToleranceRatio:
+    """A recorded ratio.
+
+    Where a column's way of measuring was not recorded (no standard error; the whole network in
+    other ways, for slow networks), the default's is taken.
+    """
+    default = "ratio, whole" if column.startswith(("ratio, whole", "ratio, all")) else "ratio"
+    value, error = (float(table[name][at]) for name in (column, _error_of(column)))
+    if not np.isfinite(value):
+        value, error = (float(table[name][at]) for name in (default, _error_of(default)))
+    if not np.isfinite(error):
+        error = float(table[_error_of(default)][at])
+    reason = None if np.isfinite(value) else "not readable"
+    return ToleranceRatio(value=value, log_standard_error=error, reason=reason)
+
+
+def _error_of(column: str) -> str:
+    return column.replace("ratio", ERROR, 1)
+
+
+def _confirm(table: Table, at: int, column: str, asked: list[int]) -> Confirm:
+    def confirm() -> ToleranceRatio:
+        asked[0] += 1
+        return ratio_of(table, at, column)
+
+    return confirm
+
+
+def _sets(table: Table) -> Iterator[np.ndarray]:
+    """The looks of every run and watched set, in order."""
+    for run, watched in sorted(set(zip(table["run"], table["watched"]))):
+        index = np.flatnonzero((table["run"] == run) & (table["watched"] == watched))
+        yield index[np.argsort(table["step"][index], kind="stable")]
+
+
+def _verdict(
+    table: Table, index: np.ndarray, states: list[str], readable: list[bool], num_asked: int
+) -> Verdict:
+    first = index[0]
+    return Verdict(
+        **{name: table[name][first] for name in ("run", "kind", "role", "truth", "watched")},
+        states=tuple(states),
+        generality=table["generality"][index],
+        steps=table["step"][index],
+        is_readable=np.array(readable),
+        num_asked=num_asked,
     )

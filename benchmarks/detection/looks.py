@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from benchmarks.detection import whole_network
 from benchmarks.detection.training import Look, loss_of
+from benchmarks.detection.variants import entry
 from epigrok.monitor import (
     Head,
     HeadInputs,
@@ -26,6 +27,9 @@ from epigrok.monitor import (
 
 NUM_ROWS, NUM_CLOSE = 1024, 256
 """Rows read at a look, and rows that are read closely: stored, or under whole-network noise."""
+_SLOW = (nn.RNNBase, nn.TransformerEncoderLayer)
+NEARLY_FITTED = 0.9
+"""Accuracy on the seen rows from which the whole network is read. No gate opens below."""
 
 
 class RowsOf:
@@ -117,17 +121,10 @@ def set_numbers(inputs: HeadInputs, labels: Tensor) -> tuple[dict[str, float], d
 
 
 def deep_numbers(look: Look, sets: list[RowsOf]) -> dict[str, Any]:
-    """Statistics of the whole network that take many passes; not at every look."""
+    """Statistics of rivals that take many passes; not at every look."""
     model, device = look.model, sets[0].x.device
     x, y = (part[:2048].to(device) for part in look.data.train)
     found: dict[str, Any] = {}
-    start = perf_counter()
-    per_set = []
-    for rows in sets:
-        inputs, pick = rows.part(rows.num_close)
-        per_set.append(whole_network.network_tolerances(model, inputs, pick, look.data.num_classes))
-    found["tau"] = {name: [part[name] for part in per_set] for name in per_set[0]}
-    found["seconds whole"] = perf_counter() - start
     start = perf_counter()
     for size in (1e-5, 1e-4):
         found[f"llc {size:g}"] = whole_network.local_learning_coefficient(model, x, y, size)
@@ -138,7 +135,23 @@ def deep_numbers(look: Look, sets: list[RowsOf]) -> dict[str, Any]:
     return found
 
 
-def read_look(look: Look, sets: dict[str, RowsOf], is_deep: bool) -> dict[str, Any]:
+def network_ratios(
+    look: Look, sets: list[RowsOf]
+) -> tuple[list[dict[str, tuple[float, ...]]], float]:
+    """The ratio of each watched set under noise on the network, in several ways; seconds of one."""
+    is_slow = sets[0].is_slow or any(isinstance(part, _SLOW) for part in look.model.modules())
+    found = [
+        whole_network.network_tolerances(
+            look.model, rows.part, look.data.num_classes, is_slow, look.deviation
+        )
+        for rows in sets
+    ]
+    (seen, _), *watched = found
+    ratios = [{name: entry(part[name], seen[name]) for name in seen} for part, _ in watched]
+    return ratios, sum(seconds for _, seconds in found)
+
+
+def read_look(look: Look, sets: dict[str, RowsOf], has_dear: bool = False) -> dict[str, Any]:
     """Everything that is stored of one look."""
     model = look.model
     model.eval()
@@ -156,34 +169,35 @@ def read_look(look: Look, sets: dict[str, RowsOf], is_deep: bool) -> dict[str, A
     epistemic = []
     for rows in parts:
         inputs, pick = rows.part(rows.num_close)
-        epistemic.append(
-            [whole_network.epistemic_rows(model, inputs, pick, scale) for scale in (0.1, 0.3)]
-        )
-    seconds_eu = (perf_counter() - start) / 2
+        epistemic.append(whole_network.epistemic_rows(model, inputs, pick, 0.1))
+    seconds_eu = perf_counter() - start
     with torch.no_grad():
         x, y = (part[:2048].to(device) for part in look.data.train)
         train_loss = float(loss_of(model, x, y))
         train_accuracy = float((model(x).argmax(dim=-1) == y).double().mean())
         norm = sum(float(values.double().square().sum()) for values in model.parameters()) ** 0.5
+    network, seconds_whole = [{} for _ in parts[1:]], float("nan")
+    if per_set[0][0]["accuracy"] >= NEARLY_FITTED:
+        network, seconds_whole = network_ratios(look, parts)
     record: dict[str, Any] = {
         "step": look.step,
         "phase": look.phase,
         "train seconds": look.train_seconds,
         "seconds ratio": seconds,
         "seconds eu": seconds_eu,
+        "seconds whole": seconds_whole,
         "train loss": train_loss,
         "train accuracy": train_accuracy,
         "weight norm": norm,
         "numbers": [numbers for numbers, _ in per_set],
         "rows": [rows for _, rows in per_set],
         "heads": heads,
-        "deep": deep_numbers(look, parts) if is_deep else {},
+        "network": network,
+        "deep": deep_numbers(look, parts) if has_dear else {},
     }
-    for numbers, rows, head, (small, large) in zip(
-        record["numbers"], record["rows"], heads, epistemic
-    ):
-        numbers["eu 0.1"], numbers["eu 0.3"] = float(small.mean()), float(large.mean())
-        rows["eu"] = small.numpy().astype(np.float16)
+    for numbers, rows, head, found in zip(record["numbers"], record["rows"], heads, epistemic):
+        numbers["eu 0.1"] = float(found.mean())
+        rows["eu"] = found.numpy().astype(np.float16)
         short = HeadInputs(features_ND=head.features_ND[:NUM_CLOSE], head=head.head)
         row_tau = row_tolerances(short, settings).clamp_max(6e4)
         rows["row tolerance"] = row_tau.numpy().astype(np.float16)

@@ -13,8 +13,8 @@ Step = Callable[[Callable[[], Tensor]], Tensor]
 """Takes one step down a loss."""
 
 
-def stepper(model: nn.Module, name: str, seed: int = 0, **settings: Any) -> Step:
-    """A function that takes one step; `settings` are the optimiser's own."""
+def stepper(model: nn.Module, name: str, seed: int = 0, **settings: Any) -> tuple[Step, list[Any]]:
+    """A function that takes one step, and the optimisers behind it; `settings` are theirs."""
     if name == "ivon":
         optimisers: list[Any] = [IVON(model.parameters(), seed=seed, compiled=False, **settings)]
     elif name == "muon":
@@ -28,6 +28,8 @@ def stepper(model: nn.Module, name: str, seed: int = 0, **settings: Any) -> Step
         ]
     elif name == "sgd":
         optimisers = [torch.optim.SGD(model.parameters(), foreach=True, **settings)]
+    elif name == "rmsprop":
+        optimisers = [torch.optim.RMSprop(model.parameters(), foreach=True, **settings)]
     elif name == "adamw":
         settings = {"betas": (0.9, 0.98), **settings}
         optimisers = [torch.optim.AdamW(model.parameters(), foreach=True, **settings)]
@@ -45,4 +47,4 @@ def stepper(model: nn.Module, name: str, seed: int = 0, **settings: Any) -> Step
             optimiser.step()
         return loss.detach()
 
-    return step
+    return step, optimisers

@@ -20,6 +20,10 @@ def sgd(lr: float, decay: float, momentum: float = 0.9) -> dict[str, Any]:
     return {"optimiser": "sgd", "settings": settings}
 
 
+def rmsprop(lr: float, decay: float = 0.0) -> dict[str, Any]:
+    return {"optimiser": "rmsprop", "settings": {"lr": lr, "weight_decay": decay}}
+
+
 def muon(lr: float = 0.02, adamw_lr: float = 2e-3, decay: float = 0.1) -> dict[str, Any]:
     settings = {"lr": lr, "adamw_lr": adamw_lr, "weight_decay": decay}
     return {"optimiser": "muon", "settings": settings}

@@ -7,7 +7,7 @@ Fields, with L looks, K sets (the seen one first) and the rows of `looks.py`:
     numbers    (L, K, ·)  accuracy and the statistics of one set
     variants   (L, K-1, ·, 4)   ratio, its log standard error, τ(watched), τ(seen)
     deep       (L, ·)     learning coefficient, commutator, seconds; nan where not computed
-    deep_tau   (L, K, ·)  τ under whole-network noise; nan where not computed
+    network    (L, K-1, ·, 4)   the same under noise on the network; nan where not computed
     rows:NAME  (L, K, ·)  answers, labels, probability, entropy, margin, tolerance, EU, row by row
     features, weight, bias   half precision, at the looks listed in `deep_index`
 """
@@ -21,12 +21,15 @@ from typing import Any
 import numpy as np
 
 SCALARS = (
-    "step", "phase", "train seconds", "seconds ratio", "seconds eu",
+    "step", "phase", "train seconds", "seconds ratio", "seconds eu", "seconds whole",
     "train loss", "train accuracy", "weight norm",
 )  # fmt: skip
-DEEP = ("llc 1e-05", "llc 0.0001", "commutator",
-        "seconds whole", "seconds llc", "seconds commutator")  # fmt: skip
-DEEP_TAU = ("whole", "whole, std", "first layer", "all but head")
+DEEP = ("llc 1e-05", "llc 0.0001", "commutator", "seconds llc", "seconds commutator")
+NETWORK = (
+    "whole", "whole, level 0.8", "whole, level 0.95", "whole, 4 draws", "whole, 16 draws",
+    "whole, 64 rows", "whole, 1024 rows", "all but head", "first layer", "learnt deviation",
+)  # fmt: skip
+_UNKNOWN = (np.nan,) * 4
 SHARD_BYTES = 14_000_000
 
 
@@ -45,12 +48,18 @@ def pack(meta: dict[str, Any], looks: list[dict[str, Any]]) -> bytes:
             dtype=np.float32,
         ),
         "deep": np.array([[look["deep"].get(n, np.nan) for n in DEEP] for look in looks]),
-        "deep_tau": np.array([_deep_tau(look) for look in looks], dtype=np.float32),
+        "network": np.array(
+            [
+                [[part.get(n, _UNKNOWN) for n in NETWORK] for part in look["network"]]
+                for look in looks
+            ],
+            dtype=np.float32,
+        ),
     }
     for name in looks[0]["rows"][0]:
         longest = max(len(part[name]) for look in looks for part in look["rows"])
         arrays[f"rows:{name}"] = np.stack([_ragged(look["rows"], name, longest) for look in looks])
-    deep_index = [index for index, look in enumerate(looks) if look["deep"]]
+    deep_index = [index for index, look in enumerate(looks) if look["heads"]]
     arrays["deep_index"] = np.array(deep_index)
     for index in deep_index:
         heads = looks[index]["heads"]
@@ -60,16 +69,10 @@ def pack(meta: dict[str, Any], looks: list[dict[str, Any]]) -> bytes:
         arrays[f"weight:{index}"] = heads[0].head.weight_CD.numpy().astype(np.float16)
         if heads[0].head.bias_C is not None:
             arrays[f"bias:{index}"] = heads[0].head.bias_C.numpy().astype(np.float32)
-    meta = {**meta, "numbers": number_names, "variants": variant_names}
+    meta = {**meta, "numbers": number_names, "variants": variant_names, "network": NETWORK}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, meta=np.array(json.dumps(meta)), **arrays)
     return buffer.getvalue()
-
-
-def _deep_tau(look: dict[str, Any]) -> list[list[float]]:
-    found = look["deep"].get("tau", {})
-    num_sets = len(look["numbers"])
-    return [[found.get(n, [np.nan] * num_sets)[k] for n in DEEP_TAU] for k in range(num_sets)]
 
 
 def _ragged(parts: list[dict[str, np.ndarray]], name: str, longest: int) -> np.ndarray:
@@ -97,10 +100,10 @@ def names(folder: Path) -> set[str]:
     return found
 
 
-def load(folder: Path) -> dict[str, dict[str, Any]]:
-    """All records in `folder` and below, by name."""
+def load(*folders: Path) -> dict[str, dict[str, Any]]:
+    """All records in `folders` and below, by name."""
     found: dict[str, dict[str, Any]] = {}
-    for path in sorted(folder.rglob("records-*.zip")):
+    for path in (path for folder in folders for path in sorted(folder.rglob("records-*.zip"))):
         with zipfile.ZipFile(path) as shard:
             for name in shard.namelist():
                 with np.load(io.BytesIO(shard.read(name))) as arrays:

@@ -27,11 +27,13 @@ from benchmarks.detection.training import looks
 from benchmarks.detection.variants import DEFAULT, calibrated_epistemic, ratios
 from epigrok.monitor import HeadInputs
 
-NUM_LOOKS, DEEP_EVERY = 40, 4
+NUM_LOOKS, DEEP_EVERY = 40, 8
 
 
-def record(name: str, seed: int, length: float = 1.0, num_looks: int = NUM_LOOKS) -> bytes:
-    """Train one run and return its record."""
+def record(
+    name: str, seed: int, length: float = 1.0, num_looks: int = NUM_LOOKS, has_dear: bool = True
+) -> bytes:
+    """Train one run and return its record; `has_dear` adds the rivals that take many passes."""
     torch.set_num_threads(1)
     spec = SUITE[name]
     device = "cuda" if spec.on_gpu and torch.cuda.is_available() else "cpu"
@@ -45,8 +47,8 @@ def record(name: str, seed: int, length: float = 1.0, num_looks: int = NUM_LOOKS
             if (look.phase, key) not in sets:
                 sets[look.phase, key] = RowsOf(*rows, look.data.last_only, device)
         chosen = {key: sets[look.phase, key] for key in parts}
-        every = 2 * DEEP_EVERY if chosen["seen"].is_slow else DEEP_EVERY
-        entry = read_look(look, chosen, is_deep=index % every == every - 1)
+        is_deep = index % DEEP_EVERY == DEEP_EVERY - 1 and not chosen["seen"].is_slow
+        entry = read_look(look, chosen, has_dear=is_deep and has_dear)
         seen, *watched = entry["heads"]
         entry["variants"] = [ratios(seen, part) for part in watched]
         for number, part in enumerate(entry["heads"]):
@@ -55,7 +57,7 @@ def record(name: str, seed: int, length: float = 1.0, num_looks: int = NUM_LOOKS
             entry["numbers"][number]["eu at tau seen"] = (
                 calibrated_epistemic(short, tau_seen, DEFAULT) if tau_seen < 1e3 else float("nan")
             )
-        if not entry["deep"]:
+        if not is_deep:
             entry["heads"] = entry["heads"][:0]
         kept.append(entry)
     meta = {
@@ -70,10 +72,10 @@ def record(name: str, seed: int, length: float = 1.0, num_looks: int = NUM_LOOKS
     return records.pack(meta, kept)
 
 
-def _timed(name: str, seed: int, length: float, num_looks: int) -> tuple[bytes | None, str]:
+def _timed(name: str, seed: int, *settings: Any) -> tuple[bytes | None, str]:
     start = time.perf_counter()
     try:
-        content = record(name, seed, length, num_looks)
+        content = record(name, seed, *settings)
     except Exception:
         return None, traceback.format_exc()
     return content, f"{time.perf_counter() - start:.0f} s, {len(content) / 1e6:.2f} MB"
@@ -81,15 +83,15 @@ def _timed(name: str, seed: int, length: float, num_looks: int) -> tuple[bytes |
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--role", choices=("development", "held out"))
+    parser.add_argument("--role", nargs="*")
     parser.add_argument("--names", nargs="*")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--done", type=Path)
-    parser.add_argument("--short-first", action="store_true")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e6)
     parser.add_argument("--length", type=float, default=1.0)
+    parser.add_argument("--without-dear", action="store_true")
     parser.add_argument("--looks", type=int, default=NUM_LOOKS)
     options = parser.parse_args()
     done = records.names(options.done) if options.done else set()
@@ -97,15 +99,18 @@ def main() -> None:
         (name, seed)
         for name, spec in SUITE.items()
         for seed in range(options.seeds)
-        if (options.role is None or spec.role == options.role)
+        if (not options.role or spec.role in options.role)
         and (not options.names or name in options.names)
         and f"{name}-{seed}" not in done
     ]
-    wanted.sort(key=lambda run: SUITE[run[0]].cost, reverse=not options.short_first)
+    # Long runs first; second seeds last, so that a block that is cut short has all recipes.
+    wanted.sort(key=lambda run: (run[1], -SUITE[run[0]].cost))
     start = time.perf_counter()
     pool = ProcessPoolExecutor(options.processes, mp_context=get_context("spawn"))
     jobs = {
-        pool.submit(_timed, name, seed, options.length, options.looks): f"{name}-{seed}"
+        pool.submit(
+            _timed, name, seed, options.length, options.looks, not options.without_dear
+        ): f"{name}-{seed}"
         for name, seed in wanted
     }
     try:

@@ -6,15 +6,20 @@ Every statistic is turned so that higher means "has generalised". Nothing in a r
 from typing import Any
 
 import numpy as np
+import torch
 
-from benchmarks.detection.records import DEEP, DEEP_TAU, SCALARS
+from benchmarks.detection.records import DEEP, NETWORK, SCALARS
+from epigrok.monitor import StateRule
+from epigrok.monitor.tolerance import chance_corrected_agreement
 
 Table = dict[str, np.ndarray]
+ERROR = "log standard error"
 
 NEEDS: dict[str, tuple[str, str]] = {
     "ratio": ("none", "1"),
+    "ratio, whole": ("none", "1"),
+    "ratio, whole, lower end": ("none", "1"),
     "eu over its peak": ("none", "1"),
-    "eu over its peak (0.3)": ("none", "1"),
     "eu": ("none", "1"),
     "eu at tau seen": ("none", "1"),
     "entropy": ("none", "1"),
@@ -36,22 +41,20 @@ NEEDS: dict[str, tuple[str, str]] = {
 }
 """Labels and runs that each statistic needs."""
 STATISTICS = tuple(NEEDS)
-AT_DEEP_LOOKS = (
-    "learning coefficient", "learning coefficient (1e-4)", "commutator defect",
-    *(f"ratio, {name}" for name in DEEP_TAU),
-)  # fmt: skip
-"""Computed at every fourth look only, and scored there."""
+AT_DEEP_LOOKS = ("learning coefficient", "learning coefficient (1e-4)", "commutator defect")
+"""Computed at every eighth look only, and scored there."""
 
 
 def table_of_looks(records: dict[str, dict[str, Any]]) -> Table:
-    """All looks of all runs."""
+    """All looks of all runs, with the columns that all of them have."""
     rows: list[dict[str, Any]] = []
     for name, record in records.items():
         meta = record["meta"]
         twin = records.get(f"{meta['name']}-{1 - meta['seed']}")
         for number, watched in enumerate(meta["sets"][1:], start=1):
             rows += _rows_of(name, record, twin, number, watched)
-    return {key: np.array([row[key] for row in rows]) for key in rows[0]}
+    keys = [key for key in rows[0] if all(key in row for row in rows)]
+    return {key: np.array([row[key] for row in rows]) for key in keys}
 
 
 def _rows_of(
@@ -66,6 +69,8 @@ def _rows_of(
     shown = {n: values[:, number] for n, values in numbers.items()}
     chance = 1.0 / shown["num classes"]
     labelled = _labelled(record, number, name)
+    network = _network(record, number)
+    whole = network["whole"]
     columns: dict[str, Any] = {
         "run": name,
         "recipe": meta["name"],
@@ -84,16 +89,18 @@ def _rows_of(
         "train loss": scalar["train loss"],
         "seen confidence": seen["confidence"],
         "seen entropy": seen["entropy"],
-        "log standard error": variants["default"][:, 1],
+        ERROR: variants["default"][:, 1],
         "tau watched": variants["default"][:, 2],
         "tau seen": variants["default"][:, 3],
         "train seconds": scalar["train seconds"],
         "seconds ratio": scalar["seconds ratio"],
         "seconds eu": scalar["seconds eu"],
+        "seconds whole": scalar["seconds whole"],
+        "chance": _chance(record),
+        "steadiness": _steadiness(record, number),
         **{n: deep[n] for n in DEEP if n.startswith("seconds")},
         "ratio": variants["default"][:, 0],
         "eu over its peak": -_over_peak(shown["eu 0.1"]),
-        "eu over its peak (0.3)": -_over_peak(shown["eu 0.3"]),
         "eu": -shown["eu 0.1"] / np.log(shown["num classes"]),
         "eu at tau seen": -shown["eu at tau seen"] / np.log(shown["num classes"]),
         "entropy": -shown["entropy"],
@@ -110,10 +117,10 @@ def _rows_of(
         "commutator defect": -deep["commutator"],
         **labelled,
         **{f"ratio, {n}": values[:, 0] for n, values in variants.items() if n != "default"},
-        **{
-            f"ratio, {n}": _carried(record["deep_tau"][:, number, i] / record["deep_tau"][:, 0, i])
-            for i, n in enumerate(DEEP_TAU)
-        },
+        **{f"{ERROR}, {n}": values[:, 1] for n, values in variants.items() if n != "default"},
+        **{f"ratio, {name}": values[:, 0] for name, values in network.items()},
+        **{f"{ERROR}, {name}": values[:, 1] for name, values in network.items()},
+        "ratio, whole, lower end": whole[:, 0] * np.exp(-StateRule().deviations * whole[:, 1]),
     }
     return [
         {key: value[look] if isinstance(value, np.ndarray) else value
@@ -127,6 +134,33 @@ def _carried(values: np.ndarray) -> np.ndarray:
     index = np.where(np.isfinite(values), np.arange(len(values)), -1)
     last = np.maximum.accumulate(index)
     return np.where(last >= 0, values[np.maximum(last, 0)], np.nan)
+
+
+def _network(record: dict[str, Any], number: int) -> dict[str, np.ndarray]:
+    """Ratios under noise on the network, unknown where a run was not measured in that way."""
+    kept = record["network"][:, number - 1]
+    measured = record["meta"].get("network", NETWORK[: kept.shape[1]])
+    unknown = np.full((len(kept), 4), np.nan)
+    return {n: kept[:, measured.index(n)] if n in measured else unknown for n in NETWORK}
+
+
+def _chance(record: dict[str, Any]) -> np.ndarray:
+    """Accuracy of guessing with the shares of the answers to the seen rows."""
+    answers = record["rows:answers"][:, 0]
+    return np.array(
+        [(np.bincount(row) / len(row) @ np.bincount(row)) / len(row) for row in answers]
+    )
+
+
+def _steadiness(record: dict[str, Any], number: int) -> np.ndarray:
+    """Cohen's κ between the answers to the watched rows and those of the look before."""
+    answers = torch.from_numpy(record["rows:answers"][:, number].astype(np.int64))
+    num_classes = int(answers.max()) + 1
+    pairs = (
+        float(chance_corrected_agreement(before, now[None], num_classes))
+        for before, now in zip(answers, answers[1:])
+    )
+    return np.array([np.nan, *pairs])
 
 
 def _over_peak(values: np.ndarray) -> np.ndarray:

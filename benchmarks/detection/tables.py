@@ -12,7 +12,7 @@ from benchmarks.detection.scores import interval
 from benchmarks.detection.statistics import Table
 
 FITTED = 0.95
-"""Accuracy on the seen rows from which looks are scored."""
+"""Accuracy on the seen rows, above chance, from which looks are scored."""
 Row = dict[str, Any]
 
 
@@ -23,7 +23,8 @@ def select(table: Table, mask: np.ndarray) -> Table:
 
 def fitted(table: Table) -> Table:
     """Looks at which the training set is fitted."""
-    return select(table, table["train accuracy"] >= FITTED)
+    chance = table["chance"]
+    return select(table, table["train accuracy"] - chance >= FITTED * (1.0 - chance))
 
 
 def bounds(name: str, drawn: np.ndarray) -> Row:

@@ -1,6 +1,6 @@
 """Trains one run of the suite and stops at every look."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -13,9 +13,10 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from benchmarks.detection.data import Data
 from benchmarks.detection.optimisers import stepper
+from epigrok.posteriors.ivon import IVON
 from epigrok.random_streams import integers, stream_key
 
-Role = Literal["development", "held out"]
+Role = Literal["development", "held out", "fresh"]
 Truth = Literal["generalises", "does not", "loses it", "in between", "blind spot"]
 
 
@@ -28,7 +29,7 @@ class Phase:
     optimiser: str = "adamw"
     settings: dict[str, Any] = field(default_factory=dict)
     batch: int = 512
-    loss: Literal["cross entropy", "squares"] = "cross entropy"
+    loss: Literal["cross entropy", "smoothed", "focal", "squares"] = "cross entropy"
     is_watched: bool = True
     watches: Literal["own", "first"] = "own"
     """Whether the watched sets are those of this phase's data or of the first phase's."""
@@ -54,6 +55,8 @@ class Spec:
         slow = 1.0
         if "CNN" in str(self.network):
             slow = 2.0
+        if "Recurrent" in str(self.network):
+            slow = 3.0
         if "Transformer" in str(self.network):
             slow = 4.0 * getattr(self.network, "keywords", {}).get("num_layers", 1) ** 2
         return slow * sum(phase.steps * phase.batch**0.5 for phase in self.phases)
@@ -67,6 +70,8 @@ class Look:
     data: Data
     watched: dict[str, tuple[Tensor, Tensor]]
     train_seconds: float
+    deviation: Mapping[str, Tensor] | None = None
+    """Standard deviation of each weight, where the optimiser learns one."""
 
 
 def build(spec: Spec, seed: int, data: Data) -> nn.Module:
@@ -100,7 +105,7 @@ def looks(
         if phase.new_head:
             model.head = nn.Linear(model.head.in_features, data.num_classes).to(device)
         num_steps = max(1, round(length * phase.steps))
-        step = stepper(model, phase.optimiser, seed, **_own_settings(phase, len(x)))
+        step, optimisers = stepper(model, phase.optimiser, seed, **_own_settings(phase, len(x)))
         stops = look_steps(phase, num_looks // num_watched) if phase.is_watched else set()
         stops = {max(1, round(length * stop)) for stop in stops}
         key = stream_key(seed, f"detection:{spec.name}:{index}:batches")
@@ -119,6 +124,7 @@ def looks(
                     data=data,
                     watched=watched,
                     train_seconds=elapsed,
+                    deviation=_deviation(optimisers[0], model),
                 )
                 start = perf_counter()
         total += num_steps
@@ -130,7 +136,14 @@ def loss_of(model: nn.Module, x: Tensor, y: Tensor, kind: str = "cross entropy")
     if kind == "squares":
         wanted = one_hot(y.flatten(), logits.shape[1]).to(logits.dtype)
         return (logits - wanted).square().sum(dim=1).mean()
-    return cross_entropy(logits, y.flatten())
+    if kind == "focal":
+        each = cross_entropy(logits, y.flatten(), reduction="none")
+        return ((1.0 - (-each).exp()).square() * each).mean()
+    return cross_entropy(logits, y.flatten(), label_smoothing=0.1 if kind == "smoothed" else 0.0)
+
+
+def _deviation(optimiser: Any, model: nn.Module) -> Mapping[str, Tensor] | None:
+    return optimiser.posterior(model).deviation if isinstance(optimiser, IVON) else None
 
 
 def _batch(key: int, size: int, batch: int, step: int, device: str) -> Tensor | None:

@@ -5,10 +5,9 @@ from math import nan
 
 import torch
 
-from epigrok.monitor import Head, HeadInputs, ToleranceSettings, head_answers, tolerance
+from epigrok.monitor import HeadInputs, ToleranceSettings, head_answers, tolerance
 from epigrok.monitor.noise import flip_scales, logit_noise
-from epigrok.monitor.tolerance import Answers, Tolerance, tolerance_ratio
-from epigrok.random_streams import normal, stream_key
+from epigrok.monitor.tolerance import Tolerance, tolerance_ratio
 
 DEFAULT = ToleranceSettings()
 SETTINGS: dict[str, tuple[int, ToleranceSettings]] = {
@@ -31,17 +30,10 @@ def ratios(seen: HeadInputs, watched: HeadInputs) -> dict[str, tuple[float, floa
             tolerance(head_answers(_first(part, num_rows), settings), num_classes, settings)
             for part in (watched, seen)
         ]
-        found[name] = _entry(*taus)
+        found[name] = entry(*taus)
     short = [_first(part, 256) for part in (watched, seen)]
-    found["bfloat16"] = _entry(
-        *(tolerance(head_answers(_rounded(p), DEFAULT), num_classes, DEFAULT) for p in short)
-    )
-    found["std noise"] = _entry(
-        *(tolerance(_std_answers(p, DEFAULT), num_classes, DEFAULT) for p in short)
-    )
-    for name, corrected in (("plain agreement", False), ("clean marginals", True)):
-        taus_of = [_quantile_tolerance(part, DEFAULT, corrected) for part in short]
-        found[name] = (taus_of[0] / taus_of[1] if taus_of[1] else nan, nan, *taus_of)
+    of_watched, of_seen = (_quantile_tolerance(part, DEFAULT) for part in short)
+    found["clean marginals"] = (of_watched / of_seen if of_seen else nan, nan, of_watched, of_seen)
     return found
 
 
@@ -55,11 +47,11 @@ def calibrated_epistemic(inputs: HeadInputs, scale: float, settings: ToleranceSe
     return float((total + (logs.exp() * logs).sum(dim=-1).mean(dim=0)).clamp_min(0).mean())
 
 
-def _quantile_tolerance(inputs: HeadInputs, settings: ToleranceSettings, corrected: bool) -> float:
+def _quantile_tolerance(inputs: HeadInputs, settings: ToleranceSettings) -> float:
     """τ with chance from the clean answers' shares alone: a quantile of the flip scales."""
     answers = inputs.logits().argmax(dim=1)
     shares = torch.bincount(answers, minlength=len(inputs.head.weight_CD)) / len(answers)
-    chance = float(shares.square().sum()) if corrected else 0.0
+    chance = float(shares.square().sum())
     kept = settings.level + (1.0 - settings.level) * chance
     return float(
         flip_scales(inputs, settings)
@@ -69,33 +61,11 @@ def _quantile_tolerance(inputs: HeadInputs, settings: ToleranceSettings, correct
     )
 
 
-def _std_answers(inputs: HeadInputs, settings: ToleranceSettings) -> Answers:
-    weight = inputs.head.weight_CD
-    key = stream_key(settings.seed, "tolerance:head:weight")
-    spread = weight.std()
-    added = torch.stack(
-        [
-            inputs.features_ND @ (spread * normal(key, tuple(weight.shape), draw)).T
-            for draw in range(settings.num_draws)
-        ]
-    )
-    logits = inputs.logits()
-    return lambda scale: (logits + scale * added).argmax(dim=-1)
-
-
-def _rounded(inputs: HeadInputs) -> HeadInputs:
-    bias = inputs.head.bias_C
-    head = Head(
-        weight_CD=inputs.head.weight_CD.bfloat16().float(),
-        bias_C=None if bias is None else bias.bfloat16().float(),
-    )
-    return HeadInputs(features_ND=inputs.features_ND.bfloat16().float(), head=head)
-
-
 def _first(inputs: HeadInputs, count: int) -> HeadInputs:
     return HeadInputs(features_ND=inputs.features_ND[:count], head=inputs.head)
 
 
-def _entry(watched: Tolerance, seen: Tolerance) -> tuple[float, float, float, float]:
+def entry(watched: Tolerance, seen: Tolerance) -> tuple[float, float, float, float]:
+    """What is stored of a ratio: its value, the standard error of its log, both tolerances."""
     ratio = tolerance_ratio(watched, seen)
     return ratio.value, ratio.log_standard_error, watched.value, seen.value

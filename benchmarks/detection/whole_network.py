@@ -4,19 +4,23 @@ Each is as its authors describe it; `README.md` names them. Computed at the look
 numbers, since they cannot be recomputed from features.
 """
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
 from math import log
+from time import perf_counter
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from benchmarks.detection.training import loss_of
-from epigrok.monitor import ToleranceSettings, tolerance
+from epigrok.monitor import Tolerance, ToleranceSettings, tolerance
 from epigrok.monitor.tolerance import Answers
 from epigrok.random_streams import integers, normal, stream_key
 
+DEFAULT = ToleranceSettings(num_halvings=9)
+"""Nine halvings leave a factor of 1.03, a third of the usual standard error."""
 Pick = Callable[[Tensor], Tensor]
 """Chooses the rows that a look reads from a network's output."""
 
@@ -54,8 +58,12 @@ def multiplied_parameters(
 def answers_with(
     model: nn.Module, x: Tensor, pick: Pick, num_draws: int, noisy: Callable[..., dict[str, Tensor]]
 ) -> Answers:
-    """Answers of a model some of whose parameters are replaced by `noisy(model, scale, draw)`."""
+    """Answers of a model some of whose parameters are replaced by `noisy(model, scale, draw)`.
 
+    Answers to one size of noise are remembered: bisections to other levels begin alike.
+    """
+
+    @lru_cache(maxsize=64)
     @torch.no_grad()
     def answers(scale: float) -> Tensor:
         draws = range(num_draws if scale else 1)
@@ -68,34 +76,53 @@ def answers_with(
     return answers
 
 
-def network_tolerances(
-    model: nn.Module, x: Tensor, pick: Pick, num_classes: int
-) -> dict[str, float]:
-    """τ under noise on all of the network, and on its first layer only."""
-    first = next(iter(dict(model.named_parameters())))
-    first_prefix = ".".join(first.split(".")[:-1]) or first
-    whole = ToleranceSettings(num_draws=8, num_halvings=9)
-    few = ToleranceSettings(num_draws=4, num_halvings=9)
+def _stretched(
+    model: nn.Module, scale: float, draw: int, deviation: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Weights drawn from a Gaussian whose deviation is stretched by `scale`."""
+    return {
+        name: values.detach() + scale * deviation[name] * _noise_like(values, name, draw)
+        for name, values in model.named_parameters()
+        if name in deviation
+    }
 
-    def first_only(model: nn.Module, scale: float, draw: int) -> dict[str, Tensor]:
-        return multiplied_parameters(model, scale, draw, (first_prefix,))
+
+def network_tolerances(
+    model: nn.Module,
+    part: Callable[[int], tuple[Tensor, Pick]],
+    num_classes: int,
+    is_slow: bool,
+    deviation: Mapping[str, Tensor] | None = None,
+) -> tuple[dict[str, Tolerance], float]:
+    """τ under noise on all of the network and on parts of it, and measured in other ways.
+
+    `part` gives the inputs of so many rows and their picker. Slow networks are measured in one way
+    only. With the `deviation` of a learnt posterior, τ is also the factor by which that may be
+    stretched. Also returned are the seconds of the first.
+    """
 
     def all_but_head(model: nn.Module, scale: float, draw: int) -> dict[str, Tensor]:
         noisy = multiplied_parameters(model, scale, draw)
         return {name: values for name, values in noisy.items() if not name.startswith("head")}
 
-    variants = {
-        "whole": (whole, multiplied_parameters),
-        "whole, std": (few, std_noise_parameters),
-        "first layer": (few, first_only),
-        "all but head": (few, all_but_head),
-    }
-    return {
-        name: tolerance(
-            answers_with(model, x, pick, settings.num_draws, noisy), num_classes, settings
-        ).value
-        for name, (settings, noisy) in variants.items()
-    }
+    inputs = part(256)
+    whole = answers_with(model, *inputs, DEFAULT.num_draws, multiplied_parameters)
+    start = perf_counter()
+    found = {"whole": tolerance(whole, num_classes, DEFAULT)}
+    seconds = perf_counter() - start
+    asked: dict[str, tuple[Answers, ToleranceSettings]] = {}
+    if not is_slow:
+        asked = {
+            "whole, 4 draws": (lambda scale: whole(scale)[:4], replace(DEFAULT, num_draws=4)),
+            "whole, 64 rows": (lambda scale: whole(scale)[:, :64], DEFAULT),
+            "all but head": (answers_with(model, *inputs, 8, all_but_head), DEFAULT),
+        }
+    if deviation is not None:
+        stretched = partial(_stretched, deviation=deviation)
+        asked["learnt deviation"] = (answers_with(model, *inputs, 8, stretched), DEFAULT)
+    for name, (answers, settings) in asked.items():
+        found[name] = tolerance(answers, num_classes, settings)
+    return found, seconds
 
 
 @torch.no_grad()

@@ -9,9 +9,10 @@ from epigrok.lazy_names import loader
 
 if TYPE_CHECKING:
     from epigrok.config import RunConfig, preset, presets, register_preset
-    from epigrok.figures.catalogue import register_figure
+    from epigrok.figures.catalogue import draw_figure, register_figure
     from epigrok.model import register_model
-    from epigrok.posteriors import register_posterior
+    from epigrok.monitor import GrokMonitor, MonitorSettings
+    from epigrok.posteriors import predict, register_posterior
     from epigrok.registry import load_plugin
     from epigrok.runs import open_run, train
     from epigrok.tables import open_sweep
@@ -21,11 +22,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME_OF_NAME = {
+    "GrokMonitor": "monitor",
+    "MonitorSettings": "monitor",
     "RunConfig": "config",
     "decompose": "uncertainty",
+    "draw_figure": "figures.catalogue",
     "load_plugin": "registry",
     "open_run": "runs",
     "open_sweep": "tables",
+    "predict": "posteriors",
     "preset": "config",
     "presets": "config",
     "register_figure": "figures.catalogue",
@@ -37,12 +42,16 @@ _HOME_OF_NAME = {
 }
 
 __all__ = [
+    "GrokMonitor",
+    "MonitorSettings",
     "RunConfig",
     "__version__",
     "decompose",
+    "draw_figure",
     "load_plugin",
     "open_run",
     "open_sweep",
+    "predict",
     "preset",
     "presets",
     "register_figure",

@@ -1,10 +1,10 @@
-"""The files of a checkpoint, and whether they are as they were written. No torch."""
+"""The files of a checkpoint, and a check that none has changed. No torch."""
 
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from epigrok.files import digest_of
+from epigrok.files import digest_of, read_json
 
 WEIGHTS, RESUME, DIGESTS = "model.safetensors", "resume.pt", "digests.json"
 EXTENTS = "tables.json"
@@ -23,25 +23,28 @@ def checkpoint_steps(root: Path) -> list[int]:
     return sorted(steps_with(root, WEIGHTS))
 
 
-def write_digests(directory: Path) -> None:
-    """Write down the digest of every file of a new checkpoint."""
-    digests = {path.name: digest_of(path) for path in sorted(directory.iterdir())}
-    (directory / DIGESTS).write_text(json.dumps(digests))
+def write_digests(path: Path) -> None:
+    """Write down, in `path`, the digest of every file beside it."""
+    others = sorted(file for file in path.parent.iterdir() if file != path)
+    digests = {file.name: digest_of(file) for file in others}
+    path.write_text(json.dumps(digests))
 
 
 def problem_with_checkpoint(directory: Path, files: Sequence[str] | None = None) -> str | None:
-    """What proves that files of a checkpoint are not as they were written; None if nothing does.
+    """How files of a checkpoint differ from what was written: the first difference, or None.
 
     Args:
         directory: The checkpoint.
-        files: Which ones; by default all that it takes to resume.
+        files: The files to compare; by default all that resuming needs.
     """
     try:
-        digests = json.loads((directory / DIGESTS).read_text())
+        digests = read_json(directory / DIGESTS)
         wanted = (WEIGHTS, RESUME, EXTENTS, *digests) if files is None else files
         for name in dict.fromkeys(wanted):
             if digest_of(directory / name) != digests[name]:
-                return f"{name} changed since it was written"
+                return f"{name} changed after it was written"
+            if name == EXTENTS and not _is_object(directory / name):
+                return f"{name} is not a JSON object"
     except FileNotFoundError as error:
         return f"{Path(error.filename).name} is missing"
     except KeyError as error:
@@ -49,6 +52,13 @@ def problem_with_checkpoint(directory: Path, files: Sequence[str] | None = None)
     except (ValueError, TypeError) as error:
         return f"{DIGESTS} cannot be read: {error}"
     return None
+
+
+def _is_object(path: Path) -> bool:
+    try:
+        return isinstance(read_json(path), dict)
+    except ValueError:
+        return False
 
 
 def steps_with(root: Path, file: str | None = None) -> Iterator[int]:

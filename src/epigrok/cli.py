@@ -1,4 +1,4 @@
-"""Command line: `epigrok COMMAND …`. Each command lives in its own module under `commands/`.
+"""Command line: `epigrok COMMAND …`. Each command is a module under `commands/`.
 
 A command's module is imported only when the command runs, so `epigrok --help` stays instant.
 """
@@ -25,7 +25,10 @@ COMMANDS = {
     "check": "check that a run or a sweep is complete and undamaged, to the byte",
     "figure": "draw the paper's figures from a run or a sweep",
     "report": "write one HTML page on a sweep or a run: answer, figures, tables",
+    "monitor": "say where each split stood along a run: memorised, generalised, lost",
     "separation": "show which uncertainty separates generalised from memorised runs",
+    "compare": "show how the runs of settings ended, and whether two settings differ",
+    "settings": "print the settings of runs and what they cost, as the paper's tables",
     "export": "write a table of all runs of a sweep to one Parquet file",
     "columns": "explain every table of a run and its columns",
     "tensorboard": "write a sweep's curves as TensorBoard event files",
@@ -36,6 +39,8 @@ COMMANDS = {
     "theory": "compute the solvable linear model: figures, exact delays, validity",
 }
 """Command name -> one line of help; `commands/<name>.py` has `main(arguments) -> exit code`."""
+LISTS = {"columns", "presets", "settings", "zoo"}
+"""The commands whose modules live in `commands/lists/`."""
 
 _python_warning_text = warnings.formatwarning
 
@@ -90,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _expected(error: Exception) -> tuple[int, str] | None:
-    """Exit code and words for what others raise and is nobody's bug; None for anything else."""
+    """Exit code and message for errors that are no bug, such as too little memory; else None."""
     if isinstance(error, MemoryError | RuntimeError) and _is_out_of_memory(error):
         return EXIT_FAILED, f"not enough memory for these sizes: {error}"
     if type(error).__module__.endswith("duckdb"):
@@ -145,5 +150,6 @@ def _run(arguments: list[str]) -> int:
     name, *rest = arguments
     if name not in COMMANDS:
         raise UserError(f"no command named {name!r}; there are: {', '.join(COMMANDS)}")
-    exit_code: int = import_module(f"epigrok.commands.{name}").main(rest)
+    room = "epigrok.commands.lists" if name in LISTS else "epigrok.commands"
+    exit_code: int = import_module(f"{room}.{name}").main(rest)
     return exit_code

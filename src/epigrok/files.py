@@ -5,8 +5,9 @@ import hashlib
 import json
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,10 +15,13 @@ from uuid import uuid4
 from epigrok.errors import UserError
 from epigrok.workspace import Workspace, json_line
 
+longest_wait = 10.0
+"""Seconds that a change waits for others of the same directory; reading and writing takes few."""
+
 
 @contextmanager
 def workspace_in(directory: Path) -> Iterator[Workspace]:
-    """A workspace for one change of files in `directory`, where nobody needs to be kept out."""
+    """A workspace for one change of files in `directory` that need no lease."""
     workspace = Workspace(directory / f".change-{uuid4().hex}")
     try:
         yield workspace
@@ -68,21 +72,34 @@ def keep_json_lines(
 
 @contextmanager
 def one_at_a_time(directory: Path) -> Iterator[None]:
-    """Keep other processes that read, change and write a file of `directory` waiting.
+    """Make other processes that read, change and write a file of `directory` wait.
 
-    Where a file system knows no locks nobody waits, and of two changes at once one may be lost.
+    On a file system without locks nobody waits, and nobody waits longer than `longest_wait` for a
+    process that hangs; then one of two simultaneous changes may be lost.
     """
     descriptor = os.open(directory, os.O_RDONLY)
+    deadline = time.monotonic() + longest_wait
     try:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        while not _locked(descriptor) and time.monotonic() < deadline:
+            time.sleep(0.02)
         yield
     finally:
         os.close(descriptor)
 
 
+def _locked(descriptor: int) -> bool:
+    """Lock a directory, unless somebody else has; also true where there are no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
 def make_writable_directory(path: Path) -> None:
-    """Create `path` if need be; a place that cannot be written to is the user's mistake."""
+    """Create `path` if it is missing; refuse a place that cannot be written to."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         with workspace_in(path):
@@ -91,27 +108,48 @@ def make_writable_directory(path: Path) -> None:
         raise UserError(f"cannot write to {path}: {error.strerror}") from error
 
 
-def own_folder(directory: Path, name: str) -> Path:
-    """A folder of results in `directory`; a link that leads out of it is refused."""
+def own_path(directory: Path, name: str) -> Path:
+    """A file or folder to write to in `directory`; a link out of it and a pipe are refused."""
     path = directory / name
     if not path.resolve().is_relative_to(directory.resolve()):
         raise UserError(f"{path} leads out of {directory}, to {path.resolve()}; remove the link")
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise UserError(f"{path} is neither a file nor a folder; remove it")
     return path
 
 
 def read_regular(path: Path) -> bytes:
-    """What a file holds; a pipe or a device, which might never end, is refused."""
+    """The content of a file; refuses pipes and devices, which might never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise UserError(f"{path} is not a regular file")
     with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise UserError(f"{path} is no regular file")
         return file.read()
+
+
+def parse_json(content: str | bytes, **hooks: Any) -> Any:
+    """The document that a file of unknown origin holds; ValueError if it holds none.
+
+    Args:
+        content: The content of the file.
+        hooks: Passed on to `json.loads`.
+    """
+    try:
+        return json.loads(content, **hooks)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def read_json(path: Path, **hooks: Any) -> Any:
+    """The document that a regular file holds; ValueError if it holds none."""
+    return parse_json(read_regular(path), **hooks)
 
 
 def digest_of(path: Path) -> str:
     """A digest of a file's content."""
     if not path.is_file() and path.exists():
-        raise UserError(f"{path} is no regular file")
+        raise UserError(f"{path} is not a regular file")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()
 
@@ -125,9 +163,9 @@ def _whole_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         try:
             text = line.decode()
-            row = json.loads(text)
+            row = parse_json(text)
         except ValueError:
             row = None
         if not isinstance(row, dict):
-            raise UserError(f"{path} is damaged: its line {number} is no JSON object")
+            raise UserError(f"{path} is damaged: its line {number} is not a JSON object")
         yield text, row

@@ -40,13 +40,17 @@ def random_bits(
     shape: tuple[int, ...],
     counter: int | Tensor = 0,
     device: torch.device | str = "cpu",
+    start: int = 0,
 ) -> Int[Tensor, "..."]:
-    """Independent 64-bit integers; `counter` (a step, a sample index) selects the draw."""
+    """Independent 64-bit integers; `counter` (a step, a sample index) selects the draw.
+
+    Elements count from `start`, so that a large draw can be made in parts.
+    """
     if not isinstance(counter, Tensor):
         counter = torch.tensor(counter, device=device)
     # Hashing the counter first keeps draws apart; adding it to the index would make them overlap.
     draw = _mix(counter.to(torch.int64) * _GOLDEN + key)
-    index = torch.arange(1, prod(shape) + 1, device=device)
+    index = torch.arange(start + 1, start + prod(shape) + 1, device=device)
     # index·golden + draw, with the run-time value inside the product: a compiler that sees the
     # index alone times a constant computes that in 32 bits.
     return _mix((index + draw * _GOLDEN_INVERSE) * _GOLDEN).view(shape)
@@ -67,9 +71,10 @@ def normal(
     shape: tuple[int, ...],
     counter: int | Tensor = 0,
     device: torch.device | str = "cpu",
+    start: int = 0,
 ) -> Float[Tensor, "..."]:
     """Standard normal numbers by Box-Muller, one per 64 bits, so element `i` ignores the shape."""
-    return _normal(random_bits(key, shape, counter, device))
+    return _normal(random_bits(key, shape, counter, device, start))
 
 
 def normal_of_streams(

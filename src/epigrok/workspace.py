@@ -1,16 +1,16 @@
 """Files that are whole or absent whenever a process is killed, and changes that can be revoked.
 
 All changes go through a `Workspace`: a directory in which new files are made before a rename puts
-them in their place, and into which removed ones are renamed before they are deleted. Whoever
-renames a workspace away has stopped its owner for good: each later change of theirs finds no
-workspace and raises `WorkspaceGoneError`, at whatever moment they were interrupted.
+them in their place, and into which removed ones are renamed before they are deleted. To stop a
+process for good, another renames its workspace away: from then on each change that the first one
+tries finds no workspace and raises `WorkspaceGoneError`.
 """
 
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +20,7 @@ Operation = Literal["create", "write", "sync", "rename", "remove", "append"]
 
 
 class WorkspaceGoneError(RuntimeError):
-    """Somebody revoked the workspace: its owner may change nothing any more."""
+    """Another process revoked the workspace; its owner may not change anything any more."""
 
 
 def _ignore(operation: Operation, path: Path) -> None:
@@ -57,22 +57,28 @@ class Workspace:
                 _flush_to_disk(unfinished)
             self._rename(unfinished, path)
         except BaseException:
-            # Half a file on a full disk is in the way of everything else.
+            # On a full disk, half a file would take space from everything else.
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)
             raise
         _flush_to_disk(path.parent)
 
-    def write_directory(self, path: Path, fill: Callable[[Path], None]) -> None:
-        """Create or replace `path` by letting `fill` write into a directory that takes its name."""
+    def write_directory(self, path: Path, files: Mapping[str, Callable[[Path], object]]) -> None:
+        """Create or replace the directory `path`.
+
+        Args:
+            path: The directory.
+            files: What writes each of its files, by name; in this order.
+        """
         unfinished = self._unique(path)
         try:
             with self._present():
                 change("create", unfinished)
                 unfinished.mkdir()
-                fill(unfinished)
-                for file in sorted(unfinished.iterdir()):
-                    _flush_to_disk(file)
+                for name, write in files.items():
+                    change("write", unfinished / name)
+                    write(unfinished / name)
+                    _flush_to_disk(unfinished / name)
             if path.exists():
                 self.remove(path)
             self._rename(unfinished, path)
@@ -81,8 +87,17 @@ class Workspace:
             raise
         _flush_to_disk(path.parent)
 
+    def make_directory(self, path: Path) -> None:
+        """Create an empty directory; nothing happens if there is one."""
+        if not path.exists():
+            made = self._unique(path)
+            with self._present():
+                change("create", made)
+                made.mkdir()
+            self._rename(made, path)
+
     def move(self, path: Path, target: Path) -> None:
-        """Give `path` another name, by way of the workspace."""
+        """Give `path` another name, through the workspace."""
         aside = self._unique(path)
         self._rename(path, aside)
         self._rename(aside, target)
@@ -115,7 +130,7 @@ class Workspace:
 
     @contextmanager
     def _present(self) -> Iterator[None]:
-        """Tell a file that is missing from a workspace that is."""
+        """Tell whether a file is missing or the whole workspace."""
         try:
             yield
         except FileNotFoundError as error:
@@ -127,8 +142,8 @@ class Workspace:
 class AppendedFile:
     """A file of JSON lines that one process appends to.
 
-    It is copied when opened, so that whoever had it open before goes on with a file that no longer
-    has a name. Rows, bytes and digest are known at any moment without reading it again.
+    Opening makes a copy, so that a process that had it open before keeps writing to a file without
+    a name. Rows, bytes and digest are known at any moment without reading it again.
     """
 
     def __init__(self, workspace: Workspace, path: Path, kept: bytes) -> None:
@@ -136,7 +151,7 @@ class AppendedFile:
 
         def fill(unfinished: Path) -> None:
             _write(unfinished, kept)
-            # Before it has its name: what has that name later may be a successor's.
+            # Opened before it gets its name, which may later belong to a successor's file.
             self._file = unfinished.open("ab", buffering=0)
 
         try:
@@ -161,7 +176,7 @@ class AppendedFile:
         self.num_rows += data.count(b"\n")
 
     def extent(self) -> dict[str, Any]:
-        """How much there is, and what: enough to notice any change later."""
+        """Rows, bytes and digest: enough to notice any later change."""
         digest = self._digest.hexdigest()
         return {"rows": self.num_rows, "bytes": self.num_bytes, "digest": digest}
 
@@ -181,7 +196,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def change(operation: Operation, path: Path) -> None:
-    """To be called before every change of a file."""
+    """Announce a change of a file; called before each of them."""
     announce(operation, path)
 
 

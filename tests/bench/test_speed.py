@@ -1,5 +1,7 @@
 """How fast a machine trains: the numbers are of the right size, and the measuring ends."""
 
+import os
+
 import pytest
 import torch
 from tiny_run import tiny
@@ -75,6 +77,12 @@ def test_evaluation_is_measured_on_at_most_three_splits() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="here the runs would not die")
-def test_a_run_that_dies_ends_the_measurement() -> None:
+def test_a_run_that_dies_ends_the_measurement_and_leaves_the_environment_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KEPT", "old")
+    before = dict(os.environ)
+    variables = {"KEPT": "new", "ADDED": "new"}
     with pytest.raises(UserError, match="a run died"):
-        measure_packed(comparable(preset("classic")), torch.device("cuda"), 2, {})
+        measure_packed(comparable(preset("classic")), torch.device("cuda"), 2, variables)
+    assert dict(os.environ) == before

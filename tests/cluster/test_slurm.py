@@ -135,7 +135,7 @@ def test_a_cancelled_job_saves_and_stays_cancelled(tmp_path: Path) -> None:
 def test_a_job_that_cannot_use_its_gpu_fails_instead_of_computing_without(tmp_path: Path) -> None:
     file = tmp_path / "one.json"
     file.write_text('{"methods": ["classic"]}')
-    with pytest.raises(AssertionError, match="this machine offers no CUDA device"):
+    with pytest.raises(AssertionError, match="this machine has no CUDA device"):
         run_sweep(tmp_path / "out", *ON_SLURM, "--gres", "gpu:1", "--wait", sweep=file)
     assert states(tmp_path / "out") == {"failed": 1}
 

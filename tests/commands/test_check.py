@@ -27,8 +27,8 @@ def test_what_is_wrong_is_one_line_each(tmp_path: Path, capsys: pytest.CaptureFi
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "2 runs, 2 finished: something is wrong with 2"
     told = "\n".join(lines[:-1])
-    assert f"{metrics}: its 44 rows are not as they were written" in told
-    assert f"{first.path / 'status.json'}: it is no JSON object; nothing is lost" in told
+    assert f"{metrics}: its 44 rows changed after they were written" in told
+    assert f"{first.path / 'status.json'}: it is not a JSON object; nothing is lost" in told
     assert len(lines) == 3
 
 

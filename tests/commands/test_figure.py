@@ -3,22 +3,14 @@
 from pathlib import Path
 
 import pytest
-from written_runs import write_grid
 
 from epigrok.cli import main
 
 
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("grid")
-    write_grid(path)
-    return path
-
-
 def test_the_command_names_what_it_wrote(
-    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    grid: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["figure", "trajectory", str(directory), "--out", str(tmp_path)]) == 0
+    assert main(["figure", "trajectory", str(grid), "--out", str(tmp_path)]) == 0
     written = capsys.readouterr().out.split()
     assert written == [
         str(tmp_path / f"trajectory.{suffix}") for suffix in ("pdf", "svg", "png", "csv", "txt")
@@ -27,8 +19,8 @@ def test_the_command_names_what_it_wrote(
 
 
 def test_an_unknown_name_leaves_nothing_behind(
-    directory: Path, capsys: pytest.CaptureFixture[str]
+    grid: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["figure", "pie", str(directory)]) == 2
+    assert main(["figure", "pie", str(grid)]) == 2
     assert "no figure named 'pie'" in capsys.readouterr().err
-    assert not (directory / "figures").exists()
+    assert not (grid / "figures").exists()

@@ -1,5 +1,6 @@
 """`epigrok run`: a worker on one prepared directory, and its exit codes."""
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from epigrok.config import AdamWConfig, RunConfig
 from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_HELD, EXIT_USER_ERROR
 from epigrok.records.directory import RunDirectory
 from epigrok.records.lease import hold_lease
+from epigrok.runs import TrainOptions, train
 from epigrok.runs.describing import write_identity
+from epigrok.training import checkpoints
 
 POINT = replace(EVALUATION, posteriors=("point",))
 
@@ -61,3 +64,23 @@ def test_a_directory_that_is_no_run_is_refused(
     assert work_on(tmp_path) == EXIT_USER_ERROR
     assert "is not a run directory" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_read_is_told_in_a_sentence_and_costs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunDirectory(tmp_path)
+    train(tiny(POINT, num_steps=5), run.path, TrainOptions(device="cpu", stop_at_step=2))
+    before = run.table("metrics").read_bytes()
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "resume.pt")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoints, "problem_with_checkpoint", refuse)
+        assert work_on(tmp_path) == EXIT_FAILED
+    output = capsys.readouterr()
+    assert "Permission denied: 'resume.pt'" in output.out
+    assert "Traceback" not in output.out + output.err
+    assert run.table("metrics").read_bytes() == before
+    assert work_on(tmp_path) == EXIT_DONE

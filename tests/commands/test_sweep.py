@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from written_runs import write_table
+from table_files import write_table
 
 from epigrok.cli import main
 from epigrok.sweeps.description import Sweep, prepare, sweep_to_json
@@ -32,6 +32,19 @@ def test_a_dry_run_lists_axes_states_and_cost(
     assert main(["sweep", "smoke", "--out", str(tmp_path), "--dry-run"]) == 0
     assert "unknown for 8 runs" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_pieces_part_the_chosen_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    def names(*options: str) -> list[str]:
+        assert main(["sweep", "smoke", "--dry-run", *options]) == 0
+        listing, _, _ = capsys.readouterr().out.partition("\n\n")
+        return [line.split()[0] for line in listing.splitlines()]
+
+    chosen = names("--where", "preset=classic,icl-tiny", "run_seed=0,1")
+    assert len(chosen) == 4
+    parts = [names("--where", "preset=classic,icl-tiny", "--piece", f"{k}/3") for k in (1, 2, 3)]
+    assert sorted(name for part in parts for name in part) == sorted(chosen)
+    assert parts[0] == [chosen[0], chosen[3]]
 
 
 def test_speeds_come_from_runs_of_the_same_shape(
@@ -64,6 +77,8 @@ def test_a_place_that_cannot_be_written_to_is_refused(capsys: pytest.CaptureFixt
     [
         (["smoke"], "missing --out DIR, the directory of the sweep"),
         (["smoke", "--out", "x", "--slots", "gpu"], "'gpu' is not a slot"),
+        (["smoke", "--out", "x", "--piece", "3/2"], "'3/2' is no piece; write I/N"),
+        (["smoke", "--out", "x", "--where", "preset=icl-huge"], "no run has preset = icl-huge"),
         (["broken.json", "--out", "x"], "broken.json is not valid JSON"),
         (["unknown.json", "--out", "x"], "no preset named 'icl-huge'"),
     ],
@@ -83,6 +98,18 @@ def test_mistakes_are_one_sentence_and_nothing_is_made(
     assert message in text
     assert text.count("\n") == 1
     assert not Path("x").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [(["0"], "--time-limit must be positive, got 0"), (["9", "--on", "ray"], "is for --on local")],
+)
+def test_limits_of_time_that_mean_nothing_are_refused(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["sweep", "smoke", "--dry-run", "--time-limit", *options])
+    assert message in capsys.readouterr().err
 
 
 def test_a_directory_that_holds_another_run_is_a_failure(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from written_runs import write_table
+from table_files import write_table
 
 from epigrok.cli import main
 from epigrok.sweeps.description import Sweep, prepare

@@ -5,12 +5,14 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
+from epigrok import config
 from epigrok.config import (
     EvaluationConfig,
     OneParameterTask,
     RunConfig,
     TransformerConfig,
     preset,
+    presets,
 )
 from epigrok.config.overrides import with_fields
 from epigrok.errors import UserError
@@ -62,3 +64,12 @@ def test_configs_cannot_be_assigned_to() -> None:
 def test_sizes_that_fit_nowhere_are_refused_with_the_number(change: dict[str, object]) -> None:
     with pytest.raises(UserError, match=r"would take .* TiB of memory, more than 2 TiB"):
         replace(preset("icl-tiny"), **change)
+
+
+@pytest.mark.parametrize("name", presets())
+def test_a_config_is_shown_on_a_few_lines_that_build_it_again(name: str) -> None:
+    made = preset(name, run_seed=7)
+    text = repr(made)
+    assert len(text.splitlines()) <= 14
+    assert max(map(len, text.splitlines())) < 200
+    assert eval(text, vars(config)) == made

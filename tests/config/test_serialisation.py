@@ -92,6 +92,8 @@ def with_kind(section: str, kind: object) -> dict[str, object]:
             r"task: kind 'MyTask' is not one of .*ClassicTask.*load the plugin first \(--plug",
         ),
         (lambda: from_json(with_kind("model", None)), "model: kind None is not one of"),
+        (lambda: from_json(with_kind("model", ["MLP"])), r"model: kind \['MLP'\] is not one of"),
+        (lambda: from_json(with_kind("optim", {})), r"optim: kind \{\} is not one of AdamW"),
         (
             lambda: to_json(replace(preset("classic"), optim=AdamWConfig(clip_norm=math.inf))),
             "optim.clip_norm must be a finite number, got inf",

@@ -5,12 +5,12 @@ from small_tasks import family_of, two_parameter_run
 
 from epigrok.evaluation import evaluation_sets, tracked_evaluation
 from epigrok.evaluation.schema import (
-    ACCURACY,
-    ENTROPY,
-    EU,
+    ACCURACY_FINAL,
+    EPISTEMIC_FINAL,
     METRIC_NAMES,
     SERIES_TABLES,
     TABLES,
+    TOTAL_FINAL,
     TRAINING_TABLES,
     Table,
 )
@@ -38,7 +38,7 @@ def test_files_belong_to_one_table_and_positions_are_kept_otherwise() -> None:
 
 def test_tables_that_are_named_elsewhere_exist() -> None:
     assert {*TRAINING_TABLES, *SERIES_TABLES.values()} <= set(TABLES)
-    for column in (ACCURACY, EU, ENTROPY):
+    for column in (ACCURACY_FINAL, EPISTEMIC_FINAL, TOTAL_FINAL):
         assert TABLES["metrics"].type_of(column) == "number"
 
 

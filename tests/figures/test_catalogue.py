@@ -3,40 +3,41 @@
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from written_runs import GRID, write_grid, write_run
+from own_split import OWN_SPLIT, give_own_split
+from written_runs import GRID, write_run
 
 from epigrok.cli import main
 from epigrok.errors import UserError
 from epigrok.figures.catalogue import draw_all, draw_figure, figures
 from epigrok.figures.drawn_figure import DrawnFigure
 from epigrok.figures.style import COLUMN_WIDTH, TEXT_WIDTH, publication_style
+from epigrok.figures.theory import draw_summary
+from epigrok.figures.theory_delay_error import draw_delay_error
+from epigrok.figures.theory_tolerance import draw_tolerance
 from epigrok.sweeps.description import Sweep, prepare
 from epigrok.tables import SweepStore, open_sweep
+from epigrok.theory.linear_model import summary_model
 
 FROM_RUNS = [name for name in figures() if not name.startswith("theory-")]
 
 
+THEORY = {
+    "theory.draw_summary": cache(lambda *_: draw_summary(summary_model(), num_seeds=1)),
+    "theory_tolerance.draw_tolerance": cache(lambda *_: draw_tolerance(50, num_seeds=0)),
+    "theory_delay_error.draw_delay_error": cache(draw_delay_error),
+}
+
+
 @pytest.fixture(autouse=True)
-def _few_finite_systems(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Theory has tests of its own, and drawing its systems takes most of the time."""
-    monkeypatch.setattr("epigrok.figures.theory._NUM_FINITE_SYSTEMS", 1)
-    monkeypatch.setattr("epigrok.figures.theory_tolerance._NUM_FINITE_SYSTEMS", 0)
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("grid")
-    write_grid(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def store(directory: Path) -> SweepStore:
-    return open_sweep(directory)
+def _theory_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Theory has tests of its own, and drawing it takes most of the time."""
+    for name, draw in THEORY.items():
+        monkeypatch.setattr(f"epigrok.figures.{name}", draw)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +71,9 @@ def test_every_axis_has_a_label_and_uncertainty_its_unit(
     labels = [axes.get_ylabel() for axes in shown]
     uncertain = [text for text in labels if re.match("EU of|EU$|AU|EU \\(|symmetric KL", text)]
     assert all("(nats)" in text for text in uncertain)
-    assert bool(uncertain) == (name not in ("teaser", "accuracy-heatmaps", "calibration"))
+    assert bool(uncertain) == (
+        name not in ("teaser", "accuracy-heatmaps", "calibration", "tolerance")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +124,27 @@ def test_a_figure_has_a_legend_a_caption_and_its_data(
     assert lengths.pop() > 5
 
 
+def test_a_split_of_a_plugin_is_drawn_and_explained_in_every_figure(tmp_path: Path) -> None:
+    axes = {"task.num_base_tasks": (8, 16), "task.train_fraction": (0.5, 0.8)}
+    sweep = Sweep(name="grid", methods=("icl-paper",), axes=axes, overrides={"num_steps": 2000})
+    for run in prepare(tmp_path, sweep).values():
+        write_run(run)
+        give_own_split(run, instead_of="ood_val")
+    store = open_sweep(tmp_path)
+    for name in FROM_RUNS:
+        figure = draw_figure(name, store)
+        assert "ood_val" not in {*figure.table.get("split", ()), *figure.caption.split()}
+        if name == "teaser":
+            assert "held-out split odd_cells" in figure.caption
+            continue
+        assert OWN_SPLIT.name in figure.table["split"]
+        assert "odd_cells, cells of odd sums" in figure.caption
+    # It has tasks that training showed, so the exact memoriser is its floor.
+    floors = draw_figure("context-length", store).table
+    of_split = dict(zip(floors["split"], floors["posterior"], strict=True))
+    assert of_split[OWN_SPLIT.name] == "oracle-memorising"
+
+
 def test_what_cannot_be_drawn_is_named_with_the_reason(single_run: Path) -> None:
     drawn, missing = draw_all(open_sweep(single_run))
     assert {figure.name for figure in drawn} | missing.keys() == figures().keys()
@@ -137,12 +161,13 @@ def test_what_cannot_be_drawn_is_named_with_the_reason(single_run: Path) -> None
         ("context-noise", "epigrok evaluate RUN --series context-noise"),
         ("context-length", "epigrok evaluate RUN --series context-length"),
         ("calibration", "a run writes them at its last step"),
+        ("tolerance", "epigrok monitor RUN"),
     ],
 )
 def test_missing_data_is_told_with_what_makes_it(name: str, message: str, tmp_path: Path) -> None:
     runs = list(prepare(tmp_path, GRID).values())
     write_run(runs[0])
-    for table in ("context_noise", "context_length", "calibration"):
+    for table in ("context_noise", "context_length", "calibration", "tolerance"):
         runs[0].table(table).unlink()
     runs[0].mark_done()
     with pytest.raises(UserError, match=message):
@@ -173,6 +198,7 @@ def test_an_unknown_figure_is_answered_with_those_that_exist(store: SweepStore) 
         draw_figure("teasr", store)
 
 
+@pytest.mark.usefixtures("unrendered")
 def test_the_command_writes_all_beside_the_runs_and_says_what_is_missing(
     single_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -184,19 +210,32 @@ def test_the_command_writes_all_beside_the_runs_and_says_what_is_missing(
 
 
 def test_mistakes_are_one_sentence(
-    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    grid: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["figure", "pie", str(directory)]) == 2
+    assert main(["figure", "pie", str(grid)]) == 2
     assert main(["figure", "all", str(tmp_path / "nowhere")]) == 2
     errors = capsys.readouterr().err.splitlines()
     assert len(errors) == 2
     assert "no figure named 'pie'" in errors[0]
 
 
-def test_drawing_needs_no_torch(directory: Path) -> None:
+def test_drawing_needs_no_torch(grid: Path) -> None:
     script = f"""import sys
 from epigrok.tables import open_sweep
 from epigrok.figures.catalogue import draw_figure
-draw_figure("trajectory", open_sweep({str(directory)!r}))
+draw_figure("trajectory", open_sweep({str(grid)!r}))
 assert "torch" not in sys.modules"""
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_figure_is_drawn_from_a_run_a_sweep_or_their_directory(grid: Path) -> None:
+    run = next(iter(open_sweep(grid).runs.values()))
+    captions = {
+        draw_figure("trajectory", source).caption
+        for source in (run, run.path, str(run.path), open_sweep(run.path))
+    }
+    assert len(captions) == 1
+    of_sweep = draw_figure("trajectory", grid)
+    assert of_sweep.caption not in captions
+    assert of_sweep._repr_png_().startswith(b"\x89PNG")
+    assert repr(of_sweep).startswith("DrawnFigure('trajectory': ")

@@ -45,3 +45,24 @@ def test_uncertainty_maps_are_medians_over_seeds(store: SweepStore) -> None:
     assert epistemic["num_runs"] == 3
     (aleatoric,) = rows(drawn, preset="icl-paper", quantity="aleatoric", **cell)
     assert aleatoric["median"] == pytest.approx(1.0)
+
+
+def test_total_uncertainty_and_its_epistemic_share_have_maps_of_their_own(
+    store: SweepStore,
+) -> None:
+    drawn = draw_figure("uncertainty-heatmaps", store)
+    cell = {"task.num_base_tasks": 8, "task.train_fraction": 0.5, "split": "id_val"}
+    of = {
+        q: rows(drawn, preset="icl-paper", quantity=q, **cell)[0] for q in drawn.table["quantity"]
+    }
+    share = of["epistemic share"]
+    assert share["median"] == pytest.approx(of["epistemic"]["median"] / of["total"]["median"])
+    assert 0.0 < share["lower"] <= share["median"] <= share["upper"] <= 1.0
+    titles = {axes.get_title() for axes in drawn.figure.axes}
+    assert {"total, id_val, laplace", "epistemic share, id_val, laplace"} <= titles
+
+
+def test_the_caption_says_what_the_pooled_runs_differ_in(store: SweepStore) -> None:
+    caption = draw_figure("accuracy-heatmaps", store).caption
+    pooled = "median over runs that differ in tasks and inputs and initial weights and batches"
+    assert pooled in caption

@@ -10,6 +10,7 @@ from epigrok.figures.panels import (
     splits_sentence,
 )
 from epigrok.figures.style import COLUMN_WIDTH, TEXT_WIDTH
+from epigrok.tables import SweepStore
 
 
 def test_splits_come_in_their_own_order_and_foreign_ones_last() -> None:
@@ -17,8 +18,9 @@ def test_splits_come_in_their_own_order_and_foreign_ones_last() -> None:
     assert [handle.get_label() for handle in handles] == ["id_train", "ood_val", "mine"]
 
 
-def test_the_sentence_explains_the_splits_that_were_drawn() -> None:
-    assert splits_sentence({"id_val"}) == "Splits: id_val, held-out inputs of training tasks."
+def test_the_sentence_explains_the_splits_that_were_drawn(store: SweepStore) -> None:
+    sentence = "Splits: id_val, held-out inputs of training tasks; ood_val, unseen tasks."
+    assert splits_sentence({"ood_val", "id_val"}, store) == sentence
 
 
 def test_a_long_curve_has_a_marker_on_every_eighth_part() -> None:

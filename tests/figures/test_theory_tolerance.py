@@ -1,9 +1,12 @@
 """What the noise-tolerance figure says is in its table."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from epigrok.errors import UserError
+from epigrok.figures.output import write_drawn
 from epigrok.figures.theory import rows
 from epigrok.figures.theory_tolerance import draw_tolerance, tolerance_caption, tolerance_figure
 from epigrok.theory.classifier.noise_tolerance import fresh_tolerance
@@ -115,10 +118,11 @@ def test_the_figure_has_its_panels_and_numbers(table: Table) -> None:
     assert "3 simulated classifiers of about 80 weights" in tolerance_caption(80, 3)
 
 
-def test_no_simulations_are_needed() -> None:
+def test_no_simulations_are_needed(tmp_path: Path) -> None:
     drawn = draw_tolerance(50, 0)
     assert set(drawn.table["source"]) == {"limit"}
     assert "simulated" not in drawn.caption
+    assert all(path.stat().st_size > 100 for path in write_drawn(drawn, tmp_path))
 
 
 @pytest.mark.parametrize(("d", "num_seeds"), [(5, 1), (50, -1)])

@@ -15,16 +15,29 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 SECONDS = 300
-NUM_STEPS, EVERY = 400, 100
+NUM_STEPS = {
+    "classic": 400,
+    "icl-tiny": 400,
+    "icl-small": 2000,
+    "icl-medium": 2000,
+    "icl-medium-ivon": 2000,
+    "icl-paper": 512,
+}
+NUM_EVALUATIONS = 4
 TABLES = ("metrics", "final", "training", "calibration")
 
 
-@pytest.mark.parametrize("name", ["classic", "icl-tiny", "icl-small", "icl-medium-ivon"])
+@pytest.mark.parametrize("name", NUM_STEPS)
 def test_a_run_repeats_itself(name: str, tmp_path: Path) -> None:
+    every = NUM_STEPS[name] // NUM_EVALUATIONS
     once, more_often, killed = (tmp_path / part for part in ("once", "more-often", "killed"))
-    processes = [start(name, once), start(name, more_often, EVERY // 2), start(name, killed)]
-    kill_amid(processes[-1], killed)
-    processes[-1] = start(name, killed)
+    processes = [
+        start(name, once, every),
+        start(name, more_often, every // 2),
+        start(name, killed, every),
+    ]
+    kill_amid(processes[-1], killed, range(every + 1, NUM_STEPS[name]))
+    processes[-1] = start(name, killed, every)
     assert [process.wait(SECONDS) for process in processes] == [0, 0, 0]
 
     expected = weights(once)
@@ -35,13 +48,13 @@ def test_a_run_repeats_itself(name: str, tmp_path: Path) -> None:
     for table in TABLES:
         rows = read(once, table)
         assert rows == read(killed, table)
-        assert rows == [row for row in read(more_often, table) if row["step"] % EVERY == 0]
+        assert rows == [row for row in read(more_often, table) if row["step"] % every == 0]
 
 
-def start(name: str, directory: Path, every: int = EVERY) -> subprocess.Popen[bytes]:
+def start(name: str, directory: Path, every: int) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "epigrok", "train", name, "--device", "cuda"]
     settings = {
-        "num-steps": NUM_STEPS,
+        "num-steps": NUM_STEPS[name],
         "schedule.warmup-steps": 20,
         "evaluation.every": every,
         "evaluation.num-sequences": 512,
@@ -56,10 +69,10 @@ def start(name: str, directory: Path, every: int = EVERY) -> subprocess.Popen[by
     return subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
 
-def kill_amid(process: subprocess.Popen[bytes], directory: Path) -> None:
+def kill_amid(process: subprocess.Popen[bytes], directory: Path, steps: range) -> None:
     """Kill the run between two evaluations, somewhere before its end."""
     until = time.monotonic() + SECONDS
-    while not EVERY < step_of(directory) < NUM_STEPS:
+    while step_of(directory) not in steps:
         assert process.poll() is None, "it ended before it could be killed"
         assert time.monotonic() < until, "no step was taken in time"
         time.sleep(0.02)

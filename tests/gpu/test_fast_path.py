@@ -1,4 +1,4 @@
-"""What only a GPU computes: training steps in kernels of their own, captured steps, evaluation."""
+"""What only a GPU computes: steps in kernels (`fused_blocks`), captured steps, evaluation."""
 
 from dataclasses import replace
 

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional
 
-from epigrok.model.lookup import _RepeatableLookup, look_up
+from epigrok.model.lookup import RepeatableLookup, look_up
 
 
 def test_the_repeatable_gradient_of_a_lookup_is_the_usual_one() -> None:
@@ -11,7 +11,7 @@ def test_the_repeatable_gradient_of_a_lookup_is_the_usual_one() -> None:
     table = torch.randn(7, 4, generator=generator, dtype=torch.float64, requires_grad=True)
     tokens = torch.randint(7, (5, 11), generator=generator)
     grad = torch.randn(5, 11, 4, generator=generator, dtype=torch.float64)
-    rows = _RepeatableLookup.apply(table, tokens)
+    rows = RepeatableLookup.apply(table, tokens)
     assert torch.equal(rows, table[tokens])
     assert torch.equal(look_up(table, tokens), table[tokens])
     (ours,) = torch.autograd.grad(rows, table, grad)

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 from small_tasks import one_parameter_run
+from torch import nn
 
 from epigrok.config import preset
 from epigrok.errors import UserError
 from epigrok.model import build_model
-from epigrok.posteriors import Ensemble
+from epigrok.posteriors import Ensemble, logits_of
 
 
 def test_its_samples_are_the_weights_of_its_members() -> None:
@@ -19,8 +20,22 @@ def test_its_samples_are_the_weights_of_its_members() -> None:
     assert (ensemble.name, ensemble.max_samples) == ("ensemble", 3)
     for index, model in enumerate(models):
         sample = ensemble.sample(index)
-        assert sample.keys() == dict(model.named_parameters()).keys()
-        assert all(torch.equal(sample[n], weights) for n, weights in model.named_parameters())
+        tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+        assert sample.keys() == tensors.keys()
+        assert all(torch.equal(sample[name], tensor) for name, tensor in tensors.items())
+
+
+def test_members_keep_their_buffers() -> None:
+    """Each has averages of its own for batch norm, and those belong to its weights."""
+    inputs, models = torch.randn(64, 3), []
+    for seed in range(2):
+        torch.manual_seed(seed)
+        models.append(nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 3)))
+        models[-1].train()(5.0 * inputs + seed)
+    ensemble = Ensemble.of(models)
+    for index, model in enumerate(models):
+        found = logits_of(models[0], ensemble.sample(index), inputs)
+        assert torch.equal(found, model.eval()(inputs))
 
 
 def test_it_needs_members_of_one_shape() -> None:

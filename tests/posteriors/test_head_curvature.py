@@ -5,10 +5,12 @@ import math
 import pytest
 import torch
 from head_problems import curvature_of, head_problem, kronecker_product
+from torch import Tensor, nn
 
 from epigrok.errors import UserError
-from epigrok.posteriors import head_curvature
+from epigrok.posteriors import Head, head_curvature
 from epigrok.posteriors.exact_laplace import exact_curvature
+from epigrok.posteriors.head_curvature import head_answers, require_head
 from epigrok.random_streams import normal, stream_key
 
 
@@ -17,7 +19,9 @@ def test_kronecker_factors_are_exact_where_all_features_are_equal() -> None:
     features = normal(stream_key(0, "one"), (1, 6)).double().repeat(40, 1)
     curvature = curvature_of(features, weight, answers)
     product = kronecker_product(curvature)
-    torch.testing.assert_close(product, exact_curvature(weight, [features]))
+    torch.testing.assert_close(
+        product, exact_curvature(Head(weight_CD=weight), [(features, answers)]).matrix
+    )
 
 
 def test_factors_do_not_depend_on_how_the_data_is_cut() -> None:
@@ -61,7 +65,74 @@ def test_eigenvectors_put_the_factors_together_again() -> None:
 def test_a_fit_to_nothing_or_to_what_is_not_finite_is_refused() -> None:
     features, weight, answers = head_problem()
     with pytest.raises(UserError, match="at least one answer"):
-        head_curvature(weight, [])
+        head_curvature(Head(weight_CD=weight), [])
     features[3, 2] = torch.nan
     with pytest.raises(ValueError, match="not finite"):
         curvature_of(features, weight, answers)
+
+
+def test_a_weight_without_its_bias_is_refused_and_the_layer_is_right() -> None:
+    """The weight of a layer with bias was once accepted: EU 1.326 instead of 1.361."""
+    features, _, answers = head_problem()
+    layer = nn.Linear(6, 4).double()
+    with pytest.raises(UserError, match=r"got Parameter; use Head.of\(layer\)"):
+        require_head(layer.weight)
+    found = head_curvature(Head.of(layer), [(features, answers)])
+    loss = nn.functional.cross_entropy(layer(features), answers, reduction="sum")
+    assert found.negative_log_likelihood == pytest.approx(loss.item())
+    ones = torch.cat([features, torch.ones(40, 1, dtype=torch.float64)], dim=1)
+    torch.testing.assert_close(found.feature_factor_DD, ones.T @ ones / 40)
+
+
+def test_too_many_classes_for_a_square_matrix_are_refused() -> None:
+    with pytest.raises(UserError, match=r"9000 classes is too large.*use DiagonalLaplace"):
+        head_curvature(Head(weight_CD=torch.zeros(9000, 2)), [])
+
+
+def batches(labels: Tensor) -> list[dict[str, Tensor]]:
+    return [{"x": features, "labels": part} for features, part in zip(X.split(2), labels.split(2))]
+
+
+X = normal(stream_key(0, "inputs"), (4, 3, 6))
+
+
+class PerToken(nn.Module):
+    """Logits for every token of a sequence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.body, self.score = nn.Linear(6, 5), nn.Linear(5, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.score(self.body(x).tanh())
+
+
+class PerTokenForCausalLM(PerToken):
+    """Named as Hugging Face names models whose labels are the tokens themselves."""
+
+
+def test_answers_are_the_labelled_positions_of_all_batches() -> None:
+    model = PerToken()
+    labels = torch.arange(12).view(4, 3) % 4
+    labels[0, 1] = labels[3, 2] = -100
+    head, answers = head_answers(model, batches(labels))
+    parts = list(answers)
+    is_counted = labels != -100
+    features = torch.cat([part for part, _ in parts])
+    torch.testing.assert_close(features, model.body(X).tanh()[is_counted])
+    assert torch.equal(torch.cat([part for _, part in parts]), labels[is_counted])
+    assert (head.weight_name, head.bias_name) == ("score.weight", "score.bias")
+
+
+def test_labels_of_a_causal_model_belong_to_the_position_before() -> None:
+    labels = torch.arange(12).view(4, 3) % 4
+    _, answers = head_answers(PerTokenForCausalLM(), batches(labels))
+    assert torch.equal(torch.cat([part for _, part in answers]), labels[:, 1:].flatten())
+
+
+def test_batches_without_labels_and_no_batches_are_refused() -> None:
+    with pytest.raises(UserError, match="needs labels"):
+        head_answers(PerToken(), [X])
+    with pytest.raises(UserError, match="the loader has none"):
+        head_answers(PerToken(), [])

@@ -87,13 +87,13 @@ def test_a_kind_of_ones_own_is_made_by_its_own_function_and_nobody_elses(trained
     @register_posterior("twice", role="point", read_argument=lambda name: 2 * int(name.argument))
     def fit_twice(request: FitRequest) -> Posterior:
         seen.append(request)
-        return Point(2.0 * request.model.head_weight.detach(), request.name.text)
+        return Point({"doubled": 2.0 * request.model.head_weight.detach()}, request.name.text)
 
     (posterior,) = trained.fitted("twice:4")
     assert (seen[0].value, seen[0].name.text) == (8, "twice:4")
     assert (seen[0].task, seen[0].optim) == (trained.config.task, trained.config.optim)
     assert posterior.name == "twice:4"
-    assert torch.equal(posterior.sample(0)["head"], 2.0 * trained.model.head_weight)
+    assert torch.equal(posterior.sample(0)["doubled"], 2.0 * trained.model.head_weight)
 
 
 def test_a_kind_cannot_take_anothers_name() -> None:
@@ -121,4 +121,4 @@ def test_posteriors_of_one_network_share_its_curvature(trained: Trained) -> None
     fit_set = trained.sets["id_train"]
     alone = tracked_posteriors(trained.config, trained.model, fit_set, names=names)
     for one, other in zip(shared[1:3], alone, strict=True):
-        torch.testing.assert_close(one.sample(0)["head"], other.sample(0)["head"])
+        torch.testing.assert_close(one.sample_head(0), other.sample_head(0))

@@ -15,9 +15,11 @@ from epigrok.config import TransformerConfig
 from epigrok.errors import UserError
 from epigrok.evaluation import evaluate, evaluation_sets, score_posterior, tracked_posteriors
 from epigrok.model import Transformer, build_model
-from epigrok.posteriors import HeadCurvature, LastLayerLaplace, ProbitLaplace
+from epigrok.posteriors import Head, HeadCurvature, LastLayerLaplace, ProbitLaplace
 from epigrok.random_streams import integers, normal, stream_key
 from epigrok.uncertainty import decompose
+
+laplace_of = LastLayerLaplace.from_curvature
 
 
 def covariance_root_of(posterior: LastLayerLaplace) -> Tensor:
@@ -34,7 +36,7 @@ def covariance_of(posterior: LastLayerLaplace) -> Tensor:
 
 def test_samples_have_the_posterior_covariance() -> None:
     curvature = curvature_of(*head_problem(width=3, classes=3))
-    posterior = LastLayerLaplace.fit(curvature, 0.5)
+    posterior = laplace_of(curvature, 0.5)
     precision = kronecker_product(curvature, 0.5)
     torch.testing.assert_close(covariance_of(posterior), torch.linalg.inv(precision))
     draws = torch.stack([posterior.sample_head(index) for index in range(500)])
@@ -48,18 +50,18 @@ def test_samples_have_the_posterior_covariance() -> None:
 
 def test_posteriors_of_one_curvature_share_its_eigenvectors() -> None:
     curvature = curvature_of(*head_problem())
-    posteriors = [LastLayerLaplace.fit(curvature, prior) for prior in (0.5, 2.0, "evidence")]
+    posteriors = [laplace_of(curvature, prior) for prior in (0.5, 2.0, "evidence")]
     for posterior in posteriors:
         assert posterior.class_basis_CC is curvature.class_eigen[1]
         assert posterior.feature_basis_DD is curvature.feature_eigen[1]
-    alone = LastLayerLaplace.fit(curvature_of(*head_problem()), "evidence")
+    alone = laplace_of(curvature_of(*head_problem()), "evidence")
     assert torch.equal(posteriors[-1].sample_head(0), alone.sample_head(0))
     assert posteriors[-1].facts == alone.facts
 
 
 def test_the_variance_of_a_logit_is_that_of_the_head_along_its_features() -> None:
     features, weight, answers = head_problem()
-    posterior = LastLayerLaplace.fit(curvature_of(features, weight, answers), 2.0)
+    posterior = laplace_of(curvature_of(features, weight, answers), 2.0)
     covariance = covariance_of(posterior).view(4, 6, 4, 6)
     expected = torch.einsum("nd,cdce,ne->nc", features, covariance, features)
     torch.testing.assert_close(posterior.logit_variance(features), expected)
@@ -67,7 +69,7 @@ def test_the_variance_of_a_logit_is_that_of_the_head_along_its_features() -> Non
 
 def test_the_probit_prediction_damps_each_logit_by_its_own_spread() -> None:
     features, weight, answers = head_problem()
-    posterior = LastLayerLaplace.fit(curvature_of(features, weight, answers), 1.0)
+    posterior = laplace_of(curvature_of(features, weight, answers), 1.0)
     logits = ProbitLaplace(posterior).head_logits(features[None], 0)[0]
     damping = (1 + torch.pi / 8 * posterior.logit_variance(features)).sqrt()
     torch.testing.assert_close(logits * damping, features @ weight.T)
@@ -78,16 +80,20 @@ def test_the_probit_prediction_damps_each_logit_by_its_own_spread() -> None:
 @pytest.mark.parametrize("prior_precision", [-1.0, 0.0, float("nan")])
 def test_a_prior_precision_that_is_not_positive_is_refused(prior_precision: float) -> None:
     with pytest.raises(UserError, match=f"must be positive, got {prior_precision}"):
-        LastLayerLaplace.fit(curvature_of(*head_problem()), prior_precision)
+        laplace_of(curvature_of(*head_problem()), prior_precision)
 
 
 def test_a_linear_gaussian_analogue_is_bayesian_linear_regression() -> None:
     """With unit class curvature per answer, as squared loss has, H = I ⊗ Σ φφᵀ exactly."""
     features, weight, _ = head_problem()
     curvature = HeadCurvature(
-        weight, 40.0 * torch.eye(4, dtype=torch.float64), features.T @ features / 40, 0.0, 40
+        Head(weight_CD=weight),
+        40.0 * torch.eye(4, dtype=torch.float64),
+        features.T @ features / 40,
+        0.0,
+        40,
     )
-    posterior = LastLayerLaplace.fit(curvature, 3.0)
+    posterior = laplace_of(curvature, 3.0)
     one_output = torch.linalg.inv(features.T @ features + 3.0 * torch.eye(6, dtype=torch.float64))
     expected = torch.kron(torch.eye(4, dtype=torch.float64), one_output.contiguous())
     torch.testing.assert_close(covariance_of(posterior), expected)
@@ -96,10 +102,8 @@ def test_a_linear_gaussian_analogue_is_bayesian_linear_regression() -> None:
 def test_the_evidence_optimum_beats_a_fine_grid() -> None:
     features, weight, answers = head_problem(200)
     curvature = curvature_of(features, weight, answers)
-    best = LastLayerLaplace.fit(curvature, "evidence")
-    grid = [
-        LastLayerLaplace.fit(curvature, math.exp(k / 20)).log_evidence for k in range(-200, 200)
-    ]
+    best = laplace_of(curvature, "evidence")
+    grid = [laplace_of(curvature, math.exp(k / 20)).log_evidence for k in range(-200, 200)]
     assert best.log_evidence >= max(grid) - 1e-9
 
 
@@ -113,7 +117,7 @@ def test_an_evidence_optimum_at_the_bound_of_the_search_is_told(
     features, weight, answers = head_problem()
     features[:, 0] = 1.0
     weight[0, 0] += margin
-    posterior = LastLayerLaplace.fit(curvature_of(features, scale * weight, answers), "evidence")
+    posterior = laplace_of(curvature_of(features, scale * weight, answers), "evidence")
     assert posterior.facts == {
         "prior_precision": posterior.prior_precision,
         "log_evidence": posterior.log_evidence,
@@ -126,7 +130,7 @@ def test_the_evidence_is_a_gaussian_integral() -> None:
     """∫ exp(-loss at W - ½(w-W)ᵀH(w-W) - ½δ‖w‖² …) around W, done by hand for one class pair."""
     features, weight, answers = head_problem(width=2, classes=2)
     curvature = curvature_of(features, weight, answers)
-    posterior = LastLayerLaplace.fit(curvature, 0.7)
+    posterior = laplace_of(curvature, 0.7)
     precision = kronecker_product(curvature, 0.7)
     expected = -curvature.negative_log_likelihood - 0.5 * (
         torch.logdet(precision) - 4 * math.log(0.7) + 0.7 * weight.square().sum()
@@ -153,7 +157,7 @@ def test_it_agrees_with_a_public_implementation() -> None:
         )
         theirs.fit(data)
     curvature = curvature_of(features, weight, answers)
-    ours = LastLayerLaplace.fit(curvature, 1.3)
+    ours = laplace_of(curvature, 1.3)
     class_factor, feature_factor = theirs.H_facs.kfacs[0]
     torch.testing.assert_close(curvature.class_factor_CC, class_factor, rtol=1e-5, atol=1e-8)
     torch.testing.assert_close(curvature.feature_factor_DD, feature_factor, rtol=1e-5, atol=1e-8)
@@ -224,7 +228,7 @@ def test_uncertainty_of_a_saturated_head_grows_with_a_weak_prior() -> None:
     for margin in (0.5, 3.0):
         weight = margin * torch.eye(6, dtype=torch.float64)
         for prior in (0.1, 1000.0):
-            posterior = LastLayerLaplace.fit(curvature_of(features, weight, answers, 64), prior)
+            posterior = laplace_of(curvature_of(features, weight, answers, 64), prior)
             probs = torch.stack(
                 [(features @ posterior.sample_head(i).T).softmax(-1) for i in range(32)]
             )

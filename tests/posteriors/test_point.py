@@ -1,6 +1,7 @@
 """The weights themselves as a posterior."""
 
 import torch
+from torch import nn
 from trained_run import Trained
 
 from epigrok.posteriors import Point, logits_of
@@ -11,14 +12,14 @@ def test_it_predicts_what_the_network_does(trained: Trained) -> None:
     point = Point.of(trained.model)
     with torch.no_grad():
         expected = trained.model(tokens)
-        features = trained.model.features(tokens)
-    assert torch.equal(point.head_logits(features, 0), expected)
-    torch.testing.assert_close(logits_of(trained.model, point.sample(0), tokens), expected)
+    assert torch.equal(logits_of(trained.model, point.sample(0), tokens), expected)
 
 
-def test_it_keeps_the_weights_it_was_made_of(trained_anew: Trained) -> None:
-    point = Point.of(trained_anew.model)
-    before = point.sample(0)["head"].clone()
-    with torch.no_grad():
-        trained_anew.model.head_weight.add_(1.0)
-    assert torch.equal(point.sample(0)["head"], before)
+def test_it_keeps_the_weights_and_buffers_it_was_made_of() -> None:
+    model, inputs = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)), torch.randn(5, 4)
+    point = Point.of(model)
+    before = logits_of(model, point.sample(0), inputs)
+    model.train()(inputs)
+    nn.init.zeros_(model[0].weight)
+    assert torch.equal(logits_of(model, point.sample(0), inputs), before)
+    assert repr(point) == "Point(7 tensors)"

@@ -1,5 +1,6 @@
 """What every posterior promises: pure samples, untouched weights, facts as declared."""
 
+from copy import deepcopy
 from dataclasses import replace
 from math import log
 from typing import Any
@@ -14,11 +15,13 @@ from epigrok.model import Network
 from epigrok.posteriors import (
     Ensemble,
     Posterior,
+    Sample,
     kind_of,
     logits_of,
     posterior_kinds,
     sampled_logits,
 )
+from epigrok.posteriors.gaussian import HeadSample
 from epigrok.training import initial_state
 
 NAMES = (
@@ -64,12 +67,23 @@ def test_it_is_a_posterior(posterior: Posterior) -> None:
         assert posterior.max_samples == (1 if is_point else None)
 
 
+def tensors_of(sample: Sample) -> dict[str, torch.Tensor]:
+    return {"head": sample.head.matrix} if isinstance(sample, HeadSample) else dict(sample)
+
+
+def are_equal(first: Sample, second: Sample) -> bool:
+    ours, theirs = tensors_of(first), tensors_of(second)
+    return all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
 def test_samples_are_pure_functions_of_the_index(posterior: Posterior) -> None:
-    first, again = posterior.sample(0), posterior.sample(0)
-    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert are_equal(posterior.sample(0), posterior.sample(0))
     if posterior.max_samples != 1:
-        other = posterior.sample(1)
-        assert any(not torch.equal(first[name], other[name]) for name in first)
+        assert not are_equal(posterior.sample(0), posterior.sample(1))
+
+
+def test_its_description_fits_on_a_line(posterior: Posterior) -> None:
+    assert len(repr(posterior)) < 200
 
 
 def test_a_sample_predicts_what_evaluation_scores(posterior: Posterior, trained: Trained) -> None:
@@ -133,10 +147,9 @@ def test_an_exception_while_predicting_leaves_the_live_weights_alone(
 
 def test_further_training_does_not_change_a_posterior(trained_anew: Trained) -> None:
     posteriors = trained_anew.fitted(*NAMES)
-    before = [posterior.sample(0) for posterior in posteriors]
+    before = [deepcopy(posterior.sample(0)) for posterior in posteriors]
     head = trained_anew.model.head_weight.detach().clone()
     train_until(trained_anew.state, trained_anew.config, 6)
     assert not torch.equal(trained_anew.model.head_weight, head)
     for posterior, sample in zip(posteriors, before, strict=True):
-        now = posterior.sample(0)
-        assert all(torch.equal(sample[name], now[name]) for name in sample)
+        assert are_equal(sample, posterior.sample(0))

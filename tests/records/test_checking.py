@@ -11,6 +11,7 @@ from tiny_run import tiny
 
 import epigrok
 from epigrok.errors import UserError
+from epigrok.evaluation.schema import TRAINING_TABLES
 from epigrok.records.checking import Finding, check, check_run, problem_with_finished
 from epigrok.records.directory import RunDirectory
 from epigrok.runs import TrainOptions
@@ -54,14 +55,33 @@ def test_an_intact_run_has_no_findings(copies: dict[str, RunDirectory]) -> None:
         assert problem_with_finished(run) is None
 
 
+def test_weights_may_be_dropped_on_purpose_and_not_otherwise(
+    copies: dict[str, RunDirectory],
+) -> None:
+    run = copies["done"]
+    shutil.rmtree(run.checkpoints)
+    run.checkpoints.mkdir()
+    (finding,) = check_run(run)
+    assert finding.problem == "no weights are left"
+    assert run.keeps_weights
+    run.mark_done(keeps_weights=False)
+    assert check_run(run) == []
+    assert not run.keeps_weights
+
+
 DAMAGES: dict[str, tuple[str, str, Callable[[Path], object], str]] = {
     "flipped table": ("done", "metrics.jsonl", flip, "digest differs"),
     "cut table": ("done", "final.jsonl", lambda p: os.truncate(p, 500), "bytes, not"),
-    "table gone": ("done", "training.jsonl", Path.unlink, "it is missing, with 4 rows"),
+    "table gone": ("done", "training.jsonl", Path.unlink, "it is missing; it should have 4 rows"),
     "flipped weights": ("done", "checkpoints/step-20/model.safetensors", flip, "model.safetensors"),
     "flipped world": ("done", "world.safetensors", flip, "digest differs"),
     "flipped parquet": ("done", "positions-0.parquet", flip, "digest differs"),
-    "empty DONE": ("done", "DONE", lambda p: p.write_text(""), "does not belong to this run"),
+    "empty DONE": (
+        "done",
+        "DONE",
+        lambda p: p.write_text(""),
+        "does not match this run's configuration",
+    ),
     "config of another version": (
         "done",
         "config.json",
@@ -73,7 +93,7 @@ DAMAGES: dict[str, tuple[str, str, Callable[[Path], object], str]] = {
         "stopped",
         "metrics.jsonl",
         lambda p: edit_line(p, 2, lambda line: "{" + line),
-        "its line 3 is no JSON object",
+        "its line 3 is not a JSON object",
     ),
     "wrong type": (
         "stopped",
@@ -97,8 +117,8 @@ DAMAGES: dict[str, tuple[str, str, Callable[[Path], object], str]] = {
     "stopped, small file": ("stopped", "positions/step-5.safetensors", flip, "digest differs"),
     "stopped, world": ("stopped", "world.safetensors", Path.unlink, "it is missing"),
     "stopped, resume": ("stopped", "checkpoints/step-12/resume.pt", flip, "resume.pt changed"),
-    "status": ("stopped", "status.json", lambda p: p.write_text("[]"), "it is no JSON object"),
-    "provenance": ("stopped", "provenance.json", lambda p: p.write_text("{"), "no JSON object"),
+    "status": ("stopped", "status.json", lambda p: p.write_text("[]"), "it is not a JSON object"),
+    "provenance": ("stopped", "provenance.json", lambda p: p.write_text("{"), "not a JSON object"),
 }
 
 
@@ -122,13 +142,41 @@ def test_damage_is_named_with_its_file_and_a_remedy(
     assert changed == {path: path.stat().st_mtime_ns for path in run.path.rglob("*")}
 
 
+@pytest.mark.parametrize("table", TRAINING_TABLES)
+def test_every_table_of_the_schema_is_listed_and_checked(
+    table: str, copies: dict[str, RunDirectory]
+) -> None:
+    """A table that somebody adds to the schema is covered without another line."""
+    for run in copies.values():
+        with run.table(table).open("a") as file:
+            file.write("{}\n")
+    found = {name: [f.problem for f in check_run(run)] for name, run in copies.items()}
+    assert any("rows and" in problem for problem in found["done"])
+    assert any("has no step" in problem for problem in found["stopped"])
+
+
+def test_done_that_was_put_on_an_unfinished_run_is_not_believed(
+    copies: dict[str, RunDirectory],
+) -> None:
+    done, stopped = copies["done"], copies["stopped"]
+    shutil.copy(done.path / "DONE", stopped.path)
+    remedies = {finding.remedy for finding in check_run(stopped)}
+    assert remedies == {
+        "restore it from a copy, or remove DONE: training then goes on from a checkpoint"
+    }
+    with pytest.raises(UserError, match=r"metrics\.jsonl is damaged: it has \d+ rows"):
+        epigrok.train(tiny(), stopped.path)
+    (stopped.path / "DONE").unlink()
+    assert epigrok.train(tiny(), stopped.path).is_done
+
+
 def test_a_run_that_cannot_go_on_is_told(copies: dict[str, RunDirectory]) -> None:
     run = copies["stopped"]
     for file in run.path.rglob("resume.pt"):
         file.unlink()
     assert Finding(
         run.checkpoints,
-        "the run is not finished and there is nothing to resume it from",
+        "the run is not finished and has no checkpoint to resume from",
         "restore it from a copy, or train the run again with --start-over",
     ) in check_run(run)
 
@@ -156,7 +204,7 @@ def test_a_pipe_is_no_table(copies: dict[str, RunDirectory]) -> None:
     run = copies["done"]
     run.table("metrics").unlink()
     os.mkfifo(run.table("metrics"))
-    assert any("no regular file" in finding.problem for finding in check_run(run))
+    assert any("not a regular file" in finding.problem for finding in check_run(run))
 
 
 def test_every_run_of_a_sweep_is_checked(copies: dict[str, RunDirectory], tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from epigrok.records.description import (
 from epigrok.records.directory import RunDirectory
 
 PATH = Path("somewhere/run.json")
+FACT = {"name": "x", "type": "number", "meaning": "x", "unit": ""}
 DESCRIPTION = RunDescription(
     num_classes=31,
     num_examples=6,
@@ -61,6 +62,8 @@ def test_what_is_no_object_has_no_format(values: object) -> None:
         {"splits": [{"name": "x"}]},
         {"posteriors": [{"name": "point", "role": "point"}]},
         {"posteriors": [{"name": "p", "role": "point", "facts": [{"label": "x"}]}]},
+        {"posteriors": [{"name": "p", "role": "point", "facts": [FACT | {"type": "colour"}]}]},
+        {"posteriors": [{"name": "p", "role": "point", "facts": [FACT | {"name": {}}]}]},
         {"plugins": [{"file": "x.py"}]},
         {"plugins": None},
     ],

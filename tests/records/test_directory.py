@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from damaged_files import DEEP
 
 from epigrok.config import preset
 from epigrok.errors import UserError
@@ -105,3 +106,18 @@ def test_a_sweep_is_listed_by_name_and_a_run_is_itself(tmp_path: Path) -> None:
     assert run_directories(tmp_path / "notes") == []
     with pytest.raises(UserError, match="there is no directory"):
         run_directories(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ('{"step": []}', r"line 2 has \[\] as step, which is no integer"),
+        ('{"accuracy": 1}', "line 2 has no step"),
+        ('{"step": null}', "line 2 has no step"),
+        (DEEP, "line 2 is not a JSON object"),
+    ],
+)
+def test_a_damaged_row_is_told_with_its_line(row: str, problem: str, run: RunDirectory) -> None:
+    run.table("metrics").write_text(f'{{"step": 0}}\n{row}\n')
+    with pytest.raises(UserError, match=rf"metrics\.jsonl is damaged: its {problem}"):
+        run.rows("metrics", ("step",))

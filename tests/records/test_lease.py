@@ -1,7 +1,9 @@
 """At most one process works on a run, whoever dies when."""
 
+import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -9,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from epigrok import workspace
 from epigrok.errors import UserError
+from epigrok.records import lease as lease_module
 from epigrok.records.holder import LEASE, read_holder
 from epigrok.records.lease import (
     Lease,
@@ -232,3 +236,44 @@ def test_a_lease_without_time_is_refused(seconds: float, tmp_path: Path) -> None
     with pytest.raises(UserError, match=r"lease_seconds must lie in \(0, 86400\]"):
         acquire(tmp_path, seconds)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_hung_while_asking_is_told_that_others_went_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def swept_up(operation: workspace.Operation, path: Path) -> None:
+        if path == tmp_path / LEASE:
+            for left in tmp_path.iterdir():
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+    monkeypatch.setattr(workspace, "announce", swept_up)
+    with pytest.raises(LeaseLostError, match="has taken over"):
+        acquire(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lease_that_cannot_be_kept_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(lease_module, "Lease", fail)
+    with pytest.raises(OSError, match="Too many open files"):
+        acquire(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_was_moved_away_is_named(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+
+    def work() -> None:
+        with hold_lease(run) as lease:
+            run.rename(tmp_path / "elsewhere")
+            lease.workspace.write_file(run / "file", "x")
+
+    with pytest.raises(LeaseLostError, match="run was moved or removed while this process"):
+        work()
+    assert not (tmp_path / "elsewhere" / "file").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]

@@ -71,7 +71,7 @@ def test_a_file_that_changed_is_named_and_nothing_is_cut(
     tables.append("metrics", [{"step": 1, "nll": 1.0}])
     changed = (run.path / file).read_bytes().replace(b"1.5", b"2.5")
     (run.path / file).write_bytes(changed)
-    with pytest.raises(UserError, match=rf"{file} is not as it was written; .* --start-over"):
+    with pytest.raises(UserError, match=rf"{file} changed after it was written; .* --start-over"):
         opened(extents)
     assert (run.path / file).read_bytes() == changed
     assert len(run.rows("metrics")) == 2
@@ -84,5 +84,11 @@ def test_a_run_starts_over_only_where_nothing_is_lost(run: RunDirectory, opened:
     tables.append("metrics", [{"step": 0}])
     require_nothing_to_lose(run)
     tables.append("training", [{"step": 7}])
-    with pytest.raises(UserError, match=r"has 2 rows up to step 7, but no checkpoint to go on"):
+    with pytest.raises(UserError, match="2 rows up to step 7, but no checkpoint to resume from"):
         require_nothing_to_lose(run)
+
+
+@pytest.mark.parametrize("extents", [{"metrics": []}, {"metrics": {}}, {"positions": 1}])
+def test_extents_that_make_no_sense_are_refused(extents: dict[str, object], opened: Opened) -> None:
+    with pytest.raises(UserError, match="changed after it was written"):
+        opened(extents)

@@ -1,4 +1,4 @@
-"""Rows against their schema, and tables against what was written down of them."""
+"""Rows against their schema, and tables against their recorded extents."""
 
 from hashlib import blake2b
 from pathlib import Path
@@ -34,9 +34,9 @@ def test_a_table_may_grow_only_while_its_run_goes_on() -> None:
         (b'{"step": 0}\n{"step": 1, "seconds_training": 2}\n', None),
         (b'{"step": 0, "seconds_training": null}\n', None),
         (b'{"step": 0}\n{"st', "its last line, 2, is cut short"),
-        (b"[]\n", "its line 1 is no JSON object"),
-        (b'{"step": 0, "seconds_training": NaN}\n', "its line 1 is no JSON object"),
-        (b"[" * 100_000 + b"\n", "its line 1 is no JSON object"),
+        (b"[]\n", "its line 1 is not a JSON object"),
+        (b'{"step": 0, "seconds_training": NaN}\n', "its line 1 is not a JSON object"),
+        (b"[" * 100_000 + b"\n", "its line 1 is not a JSON object"),
         (b'{"step": true}\n', "its line 1 has True as step, which is no integer"),
         (b'{"step": 0.5}\n', "its line 1 has 0.5 as step, which is no integer"),
         (b'{"seconds_training": 1.0}\n', "its line 1 has no step"),

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from made_runs import FITTED, PEAK, make_sweep
+from own_split import give_own_split
 from report_pages import Document
 
 from epigrok.report import write_report
@@ -14,6 +15,15 @@ def test_the_headline_counts_the_runs_that_generalised(tmp_path: Path) -> None:
     text = Document(write_report(tmp_path)).text
     assert "2 of 3 runs generalised to unseen inputs." in text
     assert "collapsed no later than accuracy arrived: laplace in 1 of 2 transitions." in text
+
+
+def test_a_split_of_a_plugin_counts_like_any_other(tmp_path: Path) -> None:
+    runs = make_sweep(tmp_path, generalised=[700, None], collapsed=[500, None])
+    for run in runs:
+        give_own_split(run, instead_of="id_val")
+    text = Document(write_report(tmp_path)).text
+    assert "1 of 2 runs generalised to unseen inputs." in text
+    assert "accuracy odd_cells" in text
 
 
 def test_findings_state_medians_and_what_the_uncertainty_did(tmp_path: Path) -> None:

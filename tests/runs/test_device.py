@@ -18,5 +18,5 @@ def test_a_gpu_is_taken_where_there_is_one(
 
 def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    with pytest.raises(UserError, match="'cuda' asked for, but this machine offers no CUDA device"):
+    with pytest.raises(UserError, match="'cuda': this machine has no CUDA device; choose cpu or"):
         choose_device("cuda")

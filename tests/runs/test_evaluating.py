@@ -70,7 +70,7 @@ def test_an_ensemble_at_a_step_has_all_its_members_at_that_step(
 
 def test_an_ensemble_over_different_tasks_is_refused(run: Run, tmp_path: Path) -> None:
     write_identity(tmp_path, tiny(task_seed=1))
-    with pytest.raises(UserError, match=r"learnt another task than .*: an ensemble needs one task"):
+    with pytest.raises(UserError, match=r"learnt different tasks; an ensemble needs one task"):
         evaluate_run(run, POINT, ensemble_with=(epigrok.open_run(tmp_path),))
 
 
@@ -136,3 +136,12 @@ def test_what_cannot_be_evaluated_is_said(run: Run, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no context to vary"):
         evaluate_run(epigrok.open_run(tmp_path), EvaluateOptions(), "context-noise")
     assert run.directory.rows("evaluation") == []
+
+
+@pytest.mark.parametrize("row", ['{"posterior": "point"}', '{"step": 1, "posterior": []}'])
+def test_damaged_rows_of_an_earlier_evaluation_are_told(row: str, run: Run) -> None:
+    table = run.directory.table("context_length")
+    table.write_text(row + "\n")
+    with pytest.raises(UserError, match=r"context-length\.jsonl is damaged: its line 1 has"):
+        evaluate_run(run, POINT, "context-length")
+    assert table.read_text() == row + "\n"

@@ -2,12 +2,13 @@
 
 import sys
 import time
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
 
 from epigrok.evaluation import EvaluationRow
-from epigrok.runs.progress import LiveLine, PlainLines, reporter_for_terminal
+from epigrok.runs.progress import LiveLine, NotebookLine, PlainLines, reporter_for_person
 
 
 def row(split: str, posterior: str, accuracy: float) -> EvaluationRow:
@@ -60,6 +61,54 @@ def test_a_terminal_gets_a_live_line_and_a_log_plain_ones(
     is_terminal: bool, kind: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
-    reporter = reporter_for_terminal(10, 0)
+    reporter = reporter_for_person(10, 0)
     reporter.close()
     assert isinstance(reporter, kind)
+
+
+class Cell:
+    """What a notebook shows below a cell."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def display(self, content: dict[str, str], raw: bool, display_id: bool = True) -> "Cell":
+        assert raw
+        assert display_id
+        self.lines.append(content["text/plain"])
+        return self
+
+    def update(self, content: dict[str, str], raw: bool) -> None:
+        assert raw
+        self.lines[-1] = content["text/plain"]
+
+
+@pytest.fixture
+def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
+    """A notebook's kernel, as far as the package looks at one."""
+    shown = Cell()
+    ipython, display = ModuleType("IPython"), ModuleType("IPython.display")
+    ipython.get_ipython = lambda: SimpleNamespace(kernel=object())  # type: ignore[attr-defined]
+    display.display = shown.display  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    return shown
+
+
+def test_a_notebook_gets_one_line_that_is_rewritten(cell: Cell) -> None:
+    reporter = reporter_for_person(60, 0)
+    assert isinstance(reporter, NotebookLine)
+    reporter.evaluated(0, ROWS)
+    reporter.progress(10, 2.5, 2.0)
+    reporter.progress(20, 1.5, 2.0)
+    reporter.close()
+    assert cell.lines == [
+        f"20/60 {'█' * 10}{'░' * 20} loss 1.5000  id_val 0.250  ood_val 0.125  2.0 steps/s  "
+        "0:20 left"
+    ]
+
+
+def test_ipython_on_a_terminal_is_no_notebook(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", object)
+    assert not isinstance(reporter_for_person(60, 0), NotebookLine)
+    assert cell.lines == []

@@ -50,6 +50,18 @@ def test_a_world_without_a_configuration_is_drawn_anew(
     assert not all(torch.equal(ours[name], first[name]) for name in ours)
 
 
+@pytest.mark.parametrize("name", ["checkpoints", "positions"])
+def test_a_folder_that_leads_out_of_the_run_is_refused(
+    name: str, tmp_path: Path, workspace: Workspace
+) -> None:
+    for folder in ("run", "outside"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "run" / name).symlink_to(tmp_path / "outside")
+    with pytest.raises(UserError, match=f"run/{name} leads out of"):
+        open_or_create(tmp_path / "run", tiny(), CPU, workspace)
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
 def test_what_differs_is_named(tmp_path: Path, workspace: Workspace) -> None:
     run = open_or_create(tmp_path, tiny(), CPU, workspace)
     require_same_config(run, tiny())

@@ -8,8 +8,10 @@ from tiny_run import tiny
 
 import epigrok
 from epigrok.errors import UserError
+from epigrok.evaluation import evaluation_sets
 from epigrok.runs import Run
 from epigrok.runs.describing import write_identity
+from epigrok.runs.evaluating import EvaluateOptions, Subject, evaluate_subject
 
 
 def test_a_finished_run_shows_what_it_has(finished: Run) -> None:
@@ -24,6 +26,12 @@ def test_a_finished_run_shows_what_it_has(finished: Run) -> None:
     assert run.sql(query).fetchall() == [(row["accuracy"],) for row in by_name]
 
 
+def test_a_run_is_shown_on_one_line(finished: Run) -> None:
+    assert repr(finished) == (
+        f"Run({str(finished.path)!r}: icl-tiny, done at step 20 of 20, 4 checkpoints)"
+    )
+
+
 def test_models_are_those_of_their_step(finished: Run) -> None:
     first, last, newest = finished.model(0), finished.model(20), finished.model()
     for name, weights in last.state_dict().items():
@@ -31,6 +39,20 @@ def test_models_are_those_of_their_step(finished: Run) -> None:
     assert not torch.equal(first.head_weight, last.head_weight)
     with pytest.raises(UserError, match="step"):
         finished.model(13)
+
+
+def test_a_posterior_is_the_one_that_was_tracked(finished: Run) -> None:
+    """Its predictions on a split have the uncertainty that the table has."""
+    for name in ("laplace", "weight-noise:0.1"):
+        model, posterior = finished.model(20), finished.posterior(name, step=20)
+        subject = Subject.of(finished, 20, torch.device("cpu"))
+        row = evaluate_subject(subject, EvaluateOptions(posteriors=(name,)))[0]
+        sets = evaluation_sets(finished.config, finished.family())
+        tokens = sets[row["split"]].batch.tokens_BL[: row["num_sequences"]]
+        found = epigrok.predict(model, posterior, tokens, num_samples=row["num_samples"])
+        assert found.epistemic[:, -1].mean().item() == pytest.approx(row["epistemic_final"])
+    with pytest.raises(UserError, match="exists only for runs trained with IVON"):
+        finished.posterior("ivon")
 
 
 def test_its_family_makes_the_batches_it_was_trained_on(finished: Run) -> None:

@@ -2,6 +2,7 @@
 
 import inspect
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -28,6 +29,27 @@ from epigrok.sweeps.description import Sweep, prepare
 from epigrok.workspace import Workspace
 
 SPLITS = ("id_train", "id_val", "ood_val")
+
+
+@pytest.fixture(scope="module")
+def paused(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that stopped at step 12; none of the tests changes it."""
+    return epigrok.train(
+        tiny(), tmp_path_factory.mktemp("paused"), TrainOptions(stop_at_step=12)
+    ).path
+
+
+@pytest.fixture
+def stopped(paused: Path, tmp_path: Path) -> Path:
+    """A copy of that run."""
+    return shutil.copytree(paused, tmp_path / "stopped")
+
+
+def assert_starts_over(run_dir: Path) -> None:
+    options = TrainOptions(start_over=True, stop_at_step=1)
+    run = epigrok.train(tiny(), run_dir, options)
+    assert run.checkpoints == [0, 1]
+    assert {row["step"] for row in run.metrics()} == {0}
 
 
 def keys_of(run: Run, table: str) -> list[tuple[object, ...]]:
@@ -82,14 +104,28 @@ def test_a_run_killed_right_after_it_was_done_has_the_checkpoints_of_any_other(
     epigrok.train(tiny(), tmp_path, TrainOptions(stop_at_step=17))
     mark_done = RunDirectory.mark_done
 
-    def mark_done_and_be_killed(run: RunDirectory, workspace: Workspace) -> None:
-        mark_done(run, workspace)
+    def mark_done_and_be_killed(run: RunDirectory, *given: Workspace | bool) -> None:
+        mark_done(run, *given)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(RunDirectory, "mark_done", mark_done_and_be_killed)
     with pytest.raises(KeyboardInterrupt):
         epigrok.train(tiny(), tmp_path)
     assert_same_run(RunDirectory(tmp_path), finished.directory)
+
+
+def test_a_run_that_keeps_only_tables_has_all_of_them_and_says_so(
+    finished: Run, tmp_path: Path
+) -> None:
+    run = epigrok.train(tiny(), tmp_path, TrainOptions(keeps_weights=False))
+    assert run.is_done
+    assert run.checkpoints == []
+    assert run.metrics() == finished.metrics()
+    assert positions(run.directory) == positions(finished.directory)
+    with pytest.raises(UserError, match="was kept without weights; to have them, train the run"):
+        run.model()
+    # Training it again changes nothing, however it is asked.
+    assert epigrok.train(tiny(), tmp_path).checkpoints == []
 
 
 @pytest.mark.parametrize(
@@ -106,10 +142,9 @@ def test_a_run_killed_right_after_it_was_done_has_the_checkpoints_of_any_other(
     ],
 )
 def test_a_damaged_file_is_noticed_before_the_run_goes_on(
-    name: str, damage: str, tmp_path: Path
+    name: str, damage: str, stopped: Path
 ) -> None:
-    epigrok.train(tiny(), tmp_path, TrainOptions(stop_at_step=12))
-    file = tmp_path / name
+    file = stopped / name
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     if damage == "flip":
@@ -120,37 +155,38 @@ def test_a_damaged_file_is_noticed_before_the_run_goes_on(
         file.unlink()
     if (name, damage) == ("world.safetensors", "remove"):
         # Drawn anew, and the same: it follows from the configuration.
-        assert epigrok.train(tiny(), tmp_path).is_done
+        assert epigrok.train(tiny(), stopped).is_done
         return
-    before = {path: path.read_bytes() for path in tmp_path.glob("*.jsonl")}
+    before = {path: path.read_bytes() for path in stopped.glob("*.jsonl")}
     with pytest.raises(UserError, match=rf"{Path(name).name}"):
-        epigrok.train(tiny(), tmp_path)
-    assert before == {path: path.read_bytes() for path in tmp_path.glob("*.jsonl")}
-    assert epigrok.train(tiny(), tmp_path, TrainOptions(start_over=True)).is_done
+        epigrok.train(tiny(), stopped)
+    assert before == {path: path.read_bytes() for path in stopped.glob("*.jsonl")}
+    assert_starts_over(stopped)
 
 
 @pytest.mark.parametrize("lost", ["DONE", "resume"])
-def test_rows_that_no_checkpoint_can_repeat_are_never_deleted(lost: str, tmp_path: Path) -> None:
-    stop = 12 if lost == "resume" else None
-    epigrok.train(tiny(), tmp_path, TrainOptions(stop_at_step=stop))
-    (tmp_path / "DONE").unlink(missing_ok=True)
-    for file in tmp_path.rglob("resume.pt"):
+def test_rows_that_no_checkpoint_can_repeat_are_never_deleted(
+    lost: str, finished: Run, paused: Path, tmp_path: Path
+) -> None:
+    source = paused if lost == "resume" else finished.path
+    run_dir = shutil.copytree(source, tmp_path / "run")
+    (run_dir / "DONE").unlink(missing_ok=True)
+    for file in run_dir.rglob("resume.pt"):
         file.unlink()
-    before = {path: path.read_bytes() for path in tmp_path.glob("*.jsonl")}
+    before = {path: path.read_bytes() for path in run_dir.glob("*.jsonl")}
     last = 20 if lost == "DONE" else 10
     with pytest.raises(UserError, match=rf"rows up to step {last}, but no .*--start-over"):
-        epigrok.train(tiny(), tmp_path)
-    assert before == {path: path.read_bytes() for path in tmp_path.glob("*.jsonl")}
-    assert epigrok.train(tiny(), tmp_path, TrainOptions(start_over=True)).is_done
+        epigrok.train(tiny(), run_dir)
+    assert before == {path: path.read_bytes() for path in run_dir.glob("*.jsonl")}
+    assert_starts_over(run_dir)
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"step": 20, "tables": {}, "files": {}}'])
 def test_a_done_that_says_nothing_of_the_run_is_not_believed(
-    content: str, finished: Run, tmp_path: Path
+    content: str, finished: Run, stopped: Path
 ) -> None:
-    epigrok.train(tiny(), tmp_path, TrainOptions(stop_at_step=10))
-    (tmp_path / "DONE").write_text(content)
-    run = epigrok.train(tiny(), tmp_path)
+    (stopped / "DONE").write_text(content)
+    run = epigrok.train(tiny(), stopped)
     assert_same_run(run.directory, finished.directory)
 
 
@@ -194,13 +230,12 @@ def test_a_directory_that_is_worked_on_is_left_alone(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["provenance.json", "checkpoints/step-10/digests.json"])
-def test_damaged_records_are_no_reason_to_stop(name: str, finished: Run, tmp_path: Path) -> None:
-    epigrok.train(tiny(), tmp_path, TrainOptions(stop_at_step=10))
-    (tmp_path / name).write_text("[]")
+@pytest.mark.parametrize("name", ["provenance.json", "checkpoints/step-12/digests.json"])
+def test_damaged_records_are_no_reason_to_stop(name: str, finished: Run, stopped: Path) -> None:
+    (stopped / name).write_text("[]")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run = epigrok.train(tiny(), tmp_path)
+        run = epigrok.train(tiny(), stopped)
     assert_same_run(run.directory, finished.directory)
 
 
@@ -298,3 +333,10 @@ def test_ctrl_c_saves_and_says_how_to_resume(tmp_path: Path) -> None:
     assert f"stopped at step {step}, saved" in text
     assert f"epigrok train icl-tiny --out '{run_dir}' --evaluation.num-sequences 48" in text
     assert step in epigrok.open_run(run_dir).checkpoints
+
+
+def test_progress_is_shown_if_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    epigrok.train(tiny(), tmp_path / "silent")
+    assert capsys.readouterr().out == ""
+    epigrok.train(tiny(), tmp_path / "shown", progress=True)
+    assert "step 20/20  loss" in capsys.readouterr().out

@@ -60,6 +60,9 @@ def test_a_variant_is_what_conditions_make_of_it() -> None:
         ('{"methods": ["classic"], "axes": {"optim.lr": []}}', "'optim.lr' has no values"),
         ('{"methods": ["classic"], "axes": {"optim.ess": [1]}}', "no field 'optim.ess'"),
         ('{"methods": ["classic"], "axes": {"run_seed": [1]}}', "is set by 'seeds'"),
+        ('{"methods": ["classic"], "task_seeds": 1}', "'task_seeds' must be a list"),
+        ('{"methods": ["classic"], "task_seeds": [1.5]}', "'task_seeds' must be whole numbers"),
+        ('{"methods": ["classic"], "task_seeds": [2, 2]}', "'task_seeds' lists a value twice"),
         ('{"methods": ["classic"], "axes": {"__class__": [1]}}', "no field '__class__'"),
         ('{"methods": ["classic"], "axes": {"optim.betas.0": [1]}}', "no field 'optim.betas.0'"),
         (
@@ -108,6 +111,18 @@ def test_mistakes_in_a_description_are_one_sentence(
     assert message in str(error.value)
     assert "\n" not in str(error.value)
     assert not (tmp_path / "out").exists()
+
+
+def test_seeds_of_runs_and_of_tasks_are_combined_or_go_together() -> None:
+    def seeds_of(sweep: Sweep) -> list[tuple[int, int]]:
+        return [(config.run_seed, config.task_seed) for config in runs_of(sweep).values()]
+
+    assert seeds_of(Sweep(name="s", methods=("classic",), seeds=(3, 4))) == [(3, 3), (4, 4)]
+    one_world = Sweep(name="s", methods=("classic",), seeds=(3, 4), task_seeds=(7,))
+    assert seeds_of(one_world) == [(3, 7), (4, 7)]
+    worlds = Sweep(name="s", methods=("classic",), seeds=(3, 4), task_seeds=(7, 8))
+    assert seeds_of(worlds) == [(3, 7), (3, 8), (4, 7), (4, 8)]
+    assert seeds_of(Sweep(name="s", methods=("classic",), task_seeds=(1, 2))) == [(0, 1), (0, 2)]
 
 
 def test_conditions_see_axes_and_presets_and_later_ones_win() -> None:
@@ -239,7 +254,7 @@ def test_conditions_that_make_one_run_of_two_are_refused() -> None:
             Condition(where={"num_steps": 3000}, set={"batch_size": 64}),
         ),
     )
-    with pytest.raises(UserError, match=r"num_steps = 2000, seed = 0 and .* are the same run"):
+    with pytest.raises(UserError, match=r"run_seed = 0, task_seed = 0 and .* are the same run"):
         runs_of(sweep)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from written_runs import write_table
+from table_files import write_table
 
 from epigrok.sweeps.description import Sweep, prepare, runs_of
 from epigrok.sweeps.estimate import estimate, measured_speeds

@@ -34,6 +34,45 @@ def test_the_paper_sweep_is_the_papers_grid() -> None:
         assert config.evaluation.final_series == ("context-length", "context-noise")
 
 
+def test_the_small_grid_compares_two_methods_on_equal_terms() -> None:
+    runs = list(runs_of(find_sweep("paper-small")).values())
+    of_method = {
+        name: {(c.task, c.run_seed): c for c in runs if c.preset == name}
+        for name in ("icl-small", "icl-small-ivon")
+    }
+    one, other = of_method.values()
+    assert one.keys() == other.keys()
+    assert len(one) == len(other) == 5 * 3 * 4
+    for key, config in one.items():
+        for equal in ("num_steps", "batch_size", "schedule", "model", "task_seed", "precision"):
+            assert getattr(config, equal) == getattr(other[key], equal), equal
+        assert config.task_seed == 0
+    steps = sum(config.num_steps for config in one.values())
+    assert steps <= 600_000
+
+
+def test_the_small_grid_scales_ess_with_the_training_set_and_its_control_does_not() -> None:
+    grid = [c for c in runs_of(find_sweep("paper-small")).values() if "ivon" in c.preset]
+    ratios = {round(c.optim.ess / c.task.num_training_points) for c in grid}
+    assert len(ratios) == 1
+    fixed = runs_of(find_sweep("paper-small-fixed-ess"))
+    assert {config.optim.ess for config in fixed.values()} == {preset("icl-small-ivon").optim.ess}
+    # Where both agree in ESS they are the same task, seed and length.
+    cell = [c for c in grid if c.task.num_base_tasks == 32 and c.task.train_fraction == 0.8]
+    twins = {(c.task, c.run_seed): c.optim for c in fixed.values()}
+    for config in cell:
+        assert twins[config.task, config.run_seed] == config.optim
+
+
+def test_the_sweep_of_fates_is_one_setting() -> None:
+    runs = list(runs_of(find_sweep("fates-small")).values())
+    assert [(c.run_seed, c.task_seed) for c in runs] == [(seed, seed) for seed in range(64)]
+    recipe = preset("icl-small")
+    for config in runs:
+        for equal in ("task", "model", "optim", "schedule", "num_steps", "batch_size"):
+            assert getattr(config, equal) == getattr(recipe, equal)
+
+
 def test_the_controls_sweep_changes_what_its_variants_say() -> None:
     runs = list(runs_of(find_sweep("controls")).values())
     assert len(runs) == 4 * 4 * 3

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from written_runs import write_table
+from table_files import write_table
 
 from epigrok.errors import UserError
 from epigrok.records.description import TrackedPosterior

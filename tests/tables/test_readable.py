@@ -57,7 +57,9 @@ def test_an_unfinished_table_may_lack_the_end_of_its_last_line_only(
     assert problem_with_table(run, "metrics") is None
     assert len(open_sweep(run.path).sql("from metrics").fetchall()) == 43
     break_line(run)
-    with pytest.raises(UserError, match=r"metrics\.jsonl is damaged: its line 4 is no JSON object"):
+    with pytest.raises(
+        UserError, match=r"metrics\.jsonl is damaged: its line 4 is not a JSON object"
+    ):
         open_sweep(run.path).sql("from metrics")
 
 
@@ -87,7 +89,7 @@ def test_export_compares_digests_and_writes_nothing(
     assert main(["export", str(tmp_path / "sweep"), str(out)]) == 2
     (told,) = capsys.readouterr().err.splitlines()
     assert "nothing was written" in told
-    assert f"{file} is damaged: its 44 rows are not as they were written" in told
+    assert f"{file} is damaged: its 44 rows changed after they were written" in told
     assert not out.exists()
 
 
@@ -106,8 +108,8 @@ def test_a_pipe_is_refused_at_once(runs: list[RunDirectory]) -> None:
     for run in (runs[0], runs[2]):
         run.table("metrics").unlink()
         os.mkfifo(run.table("metrics"))
-        assert "no regular file" in str(problem_with_table(run, "metrics"))
-        assert "no regular file" in str(damage(run))
+        assert "not a regular file" in str(problem_with_table(run, "metrics"))
+        assert "not a regular file" in str(damage(run))
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import duckdb
 import numpy as np
 import pytest
 import torch
-from table_files import record
-from written_runs import write_table
+from table_files import record, write_table
 
 import epigrok
 from epigrok.errors import UserError

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from written_runs import write_table
+from table_files import write_table
 
 from epigrok.errors import UserError
 from epigrok.sweeps.description import Sweep, prepare

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -108,7 +109,7 @@ def test_weights_are_checked_whenever_they_are_read(tmp_path: Path, workspace: W
         content = bytearray(file.read_bytes())
         content[-1] ^= 64
         file.write_bytes(content)
-        with pytest.raises(UserError, match=f"step-0 is damaged: {name} changed since"):
+        with pytest.raises(UserError, match=f"step-0 is damaged: {name} changed after"):
             read()
         content[-1] ^= 64
         file.write_bytes(content)
@@ -236,14 +237,17 @@ def test_a_file_that_cannot_be_read_now_costs_no_checkpoint(
     state = initial_state(config_of("adamw"))
     write_checkpoint(workspace, tmp_path, state, [], {})
     before = sorted(tmp_path.rglob("*"))
-    opened = Path.open
 
-    def fail(path: Path, *arguments: Any, **options: Any) -> Any:
-        if path.name == name:
-            raise OSError(number, os.strerror(number), str(path))
-        return opened(path, *arguments, **options)
+    def failing(opened: Callable[..., Any]) -> Callable[..., Any]:
+        def fail(path: Path, *arguments: Any, **options: Any) -> Any:
+            if Path(path).name == name:
+                raise OSError(number, os.strerror(number), str(path))
+            return opened(path, *arguments, **options)
 
-    monkeypatch.setattr(Path, "open", fail)
+        return fail
+
+    monkeypatch.setattr(Path, "open", failing(Path.open))
+    monkeypatch.setattr(os, "open", failing(os.open))
     with pytest.raises(OSError, match=os.strerror(number)):
         restore_newest(workspace, tmp_path, state)
     monkeypatch.undo()

@@ -247,3 +247,11 @@ def test_how_rows_are_cut_changes_no_prediction(monkeypatch: pytest.MonkeyPatch)
     assert whole is not None
     assert cut is not None
     assert torch.equal(whole.generalising_BTC, cut.generalising_BTC)
+
+
+@pytest.mark.parametrize("wrong", [-1, 5])
+def test_inputs_that_do_not_exist_are_refused(wrong: int) -> None:
+    """A negative one was once taken from the end."""
+    oracle = BayesOracle(torch.arange(5)[None], num_classes=5)
+    with pytest.raises(UserError, match=f"from 0 to 4, got .*{wrong}"):
+        oracle.log_probs(torch.tensor([[0, wrong]]), torch.tensor([[0, 1]]))

@@ -8,6 +8,7 @@ import os
 import queue
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from multiprocessing.synchronize import Barrier
@@ -28,7 +29,7 @@ from epigrok.training import TrainState, initial_state, training_steps
 
 PLAIN_COMPILED = "plain torch.compile"
 NUM_WINDOWS = 3
-"""Speeds are the median of so many windows of steps."""
+"""Windows of steps; a speed is the median over them."""
 NUM_SAMPLES, MAX_SPLITS = 16, 3
 """Of the evaluation that is measured."""
 PACKED_SECONDS = 10.0
@@ -63,7 +64,9 @@ def matmul_tflops(device: torch.device) -> float:
     """Rate of a large matrix product: bfloat16 on a GPU, float32 on a CPU."""
     size, kind = (8192, torch.bfloat16) if device.type == "cuda" else (2048, torch.float32)
     factor = torch.randn(size, size, device=device, dtype=kind)
-    seconds = median(_seconds(lambda: factor @ factor, 10, device) for _ in range(NUM_WINDOWS))
+    seconds = median(
+        average_seconds(lambda: factor @ factor, 10, device) for _ in range(NUM_WINDOWS)
+    )
     return 2.0 * size**3 / seconds / 1e12
 
 
@@ -122,8 +125,10 @@ def _measured(
         torch.cuda.reset_peak_memory_stats(device)
     steps = make_steps(*_fresh(config, device), config, compiled)
     # Compilation and capture happen in the first steps.
-    _seconds(lambda: next(steps), 5, device)
-    seconds = median(_seconds(lambda: next(steps), num_steps, device) for _ in range(NUM_WINDOWS))
+    average_seconds(lambda: next(steps), 5, device)
+    seconds = median(
+        average_seconds(lambda: next(steps), num_steps, device) for _ in range(NUM_WINDOWS)
+    )
     tflops = model_flops_per_step(config) / seconds / 1e12
     memory, kernels = None, {}
     if device.type == "cuda":
@@ -134,7 +139,7 @@ def _measured(
 
 def _kernel_milliseconds(work: Callable[[], object], times: int) -> dict[str, float]:
     """Time that a GPU spends in each kernel for `work`, on average, longest first."""
-    # With `acc_events` as by default there comes a warning about several cycles; this is one.
+    # The default of `acc_events` warns about several cycles; this is a single one.
     with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as profiled:
         for _ in range(times):
             work()
@@ -160,8 +165,8 @@ def measure_evaluation(config: RunConfig, device: torch.device) -> tuple[float, 
                 state.model, [posterior], sets, NUM_SAMPLES, config.evaluation.num_sampled_sequences
             )
 
-    _seconds(work, 1, device)
-    return median(_seconds(work, 1, device) for _ in range(NUM_WINDOWS)), len(sets)
+    average_seconds(work, 1, device)
+    return median(average_seconds(work, 1, device) for _ in range(NUM_WINDOWS)), len(sets)
 
 
 def measure_packed(
@@ -177,7 +182,6 @@ def measure_packed(
     """
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(num_runs), context.Queue()
-    os.environ |= variables
     workers = [
         context.Process(
             target=_work_beside_others,
@@ -185,10 +189,9 @@ def measure_packed(
         )
         for seed in range(num_runs)
     ]
-    for worker in workers:
-        worker.start()
-    for name in variables:
-        del os.environ[name]
+    with _environment(variables):
+        for worker in workers:
+            worker.start()
     speeds: list[float] = []
     while len(speeds) < num_runs:
         try:
@@ -205,17 +208,32 @@ def measure_packed(
     return sum(speeds)
 
 
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Set environment variables for the processes that start in a `with` block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ |= variables
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
 def _work_beside_others(
     config: RunConfig, device: torch.device, barrier: Barrier, results: Any
 ) -> None:
     if device.type == "cpu":
         torch.set_num_threads(1)
     steps = training_steps(*_fresh(config, device), config, device.type == "cuda")
-    _seconds(lambda: next(steps), 5, device)
+    average_seconds(lambda: next(steps), 5, device)
     barrier.wait()
     started, taken = time.perf_counter(), 0
     while time.perf_counter() - started < PACKED_SECONDS:
-        _seconds(lambda: next(steps), 10, device)
+        average_seconds(lambda: next(steps), 10, device)
         taken += 10
     results.put(taken / (time.perf_counter() - started))
 
@@ -225,7 +243,7 @@ def _fresh(config: RunConfig, device: torch.device) -> tuple[TrainState, TaskFam
     return initial_state(config, device), family
 
 
-def _seconds(work: Callable[[], object], times: int, device: torch.device) -> float:
+def average_seconds(work: Callable[[], object], times: int, device: torch.device) -> float:
     """Average duration of `work`, everything it started on the device included."""
     _synchronise(device)
     started = time.perf_counter()

@@ -19,7 +19,7 @@ def parse(
 ) -> Arguments:
     """Fill the dataclass `kind` from the command line; `--help` prints its fields and exits."""
     for flag, value in zip(["", *arguments], arguments):
-        # An empty path would mean the current directory, which nobody asks for like that.
+        # An empty path would silently mean the current directory.
         if not value or (value.startswith("--") and value.endswith("=")):
             raise UserError(f"{value.rstrip('=') or flag or 'an argument'} has an empty value")
     parsed: Arguments = tyro.cli(

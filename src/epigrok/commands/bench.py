@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import torch
 import tyro
 
+from epigrok.bench.fixed_order import measure_fixed_order
 from epigrok.bench.speed import (
     NUM_SAMPLES,
     PLAIN_COMPILED,
@@ -41,9 +42,9 @@ class BenchArguments:
     steps: int | None = None
     """Steps in each of three windows, by default 30 on a GPU and 5 on a CPU."""
     packed: int = 0
-    """Also measure so many runs side by side on the device, a process each."""
+    """Also measure this many runs side by side on the device, a process each."""
     kernels: int = 0
-    """Also print so many of the kernels in which a GPU spends our step, the longest first."""
+    """Also print this many of the GPU kernels of our step, the longest first."""
     json: Path | None = None
     """Also write the results there."""
     device: DeviceName = "auto"
@@ -55,7 +56,7 @@ class BenchArguments:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, printing each result as soon as it is there."""
+    """Measure, and print each result at once."""
     parsed = parse(BenchArguments, "bench", arguments)
     if parsed.json is not None:
         make_writable_directory(parsed.json.absolute().parent)
@@ -96,6 +97,13 @@ def main(arguments: Sequence[str]) -> int:
         f"{seconds:.3g} s, "
         f"{results['evaluation_share_of_training']:.1%} of {EVALUATION_EVERY} steps"
     )
+    order = measure_fixed_order(config, device)
+    if order is not None:
+        share = results["fixed_order_share_of_step"] = order.share_of(speeds[OURS].milliseconds)
+        print(
+            f"the same weights every time: sums by token take {order.in_order:.3f} ms in order, "
+            f"{order.in_any_order:.3f} ms in any; costs {share:.1%} of a step"
+        )
     for kernel, milliseconds in islice(speeds[OURS].kernel_milliseconds.items(), parsed.kernels):
         print(f"{milliseconds:9.3f} ms  {kernel[:100]}")
     if parsed.packed:

@@ -1,4 +1,4 @@
-"""`epigrok check DIR`: whether a run or a sweep holds all it should, to the byte."""
+"""`epigrok check DIR`: check that a run or a sweep is complete and undamaged, to the byte."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ from epigrok.wording import printable, runs_text
 
 @dataclass(frozen=True, kw_only=True)
 class CheckArguments:
-    """Verify every file of a run or a sweep: format, tables, checkpoints, digests.
+    """Check every file of a run or a sweep: format, tables, checkpoints, digests.
 
-    Says what is wrong, in which file, and how it can be repaired; nothing is changed. Exit code: 0
-    if all is well, 1 if anything is wrong.
+    Prints each problem with its file and its remedy, and changes nothing. Exit code: 0 without a
+    problem, 1 otherwise.
     """
 
     directory: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
-    """Of a sweep, or of a single run; `zoo:NAME` for one that comes with the package."""
+    """Directory of a sweep or a run; `zoo:NAME` is a run that comes with the package."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print what is wrong, or that nothing is."""
+    """Print all problems, or that there are none."""
     parsed = parse(CheckArguments, "check", arguments)
     found = check(unpack_if_zoo(parsed.directory))
     for findings in found.values():

@@ -185,17 +185,32 @@ def _tell(path: Path) -> None:
     # Imported here, because the process of the pool needs no torch.
     from epigrok.evaluation import grokking_times
     from epigrok.runs.run import open_run
+    from epigrok.tables import open_sweep
+    from epigrok.tables.announcements import announcements
 
     run = open_run(path)
     print(f"\n{run.config.preset} ({path})")
     for row in run.directory.rows("final"):
         if row["posterior"] == POINT:
             print(f"  {row['split']:<8} final accuracy {row['accuracy_final']:.3f}")
+    # Read as a sweep of one run, because announcements are asked of many as well.
+    said = {each.split: each.generalised_step for each in announcements(open_sweep(path))}
     for times in grokking_times(run.metrics()):
         if times.posterior == SHOWN_POSTERIOR and times.split != ID_TRAIN.name:
             share = times.final_epistemic / times.peak_epistemic
             print(
-                f"  {times.split:<8} training set fitted at step {times.fitted_step}, generalised "
-                f"(accuracy 0.95) at {times.generalised_step}; epistemic uncertainty peaked at "
-                f"{times.peak_step} and ended at {share:.1%} of its peak"
+                f"  {times.split:<8} {_generalised(times.generalised_step)}; "
+                f"{_announced(said.get(times.split))}\n"
+                f"  {'':<8} training set fitted at step {times.fitted_step}; epistemic uncertainty "
+                f"peaked at {times.peak_step} and ended at {share:.1%} of its peak"
             )
+
+
+def _generalised(step: int | None) -> str:
+    if step is None:
+        return "not generalised (accuracy below 0.95)"
+    return f"generalised at step {step} (accuracy 0.95)"
+
+
+def _announced(step: int | None) -> str:
+    return "not announced" if step is None else f"announced without labels at step {step}"

@@ -10,7 +10,7 @@ import tyro
 
 from epigrok.commands.arguments import parse
 from epigrok.errors import UserError
-from epigrok.files import own_folder
+from epigrok.files import own_path
 from epigrok.records.zoo import unpack_if_zoo
 from epigrok.tables import open_sweep
 
@@ -33,6 +33,8 @@ class FigureArguments:
     """Folder for the files; by default DIR/figures."""
     seeds_apart: bool = False
     """Show every run separately, instead of medians over runs that differ only in seeds."""
+    where: tuple[str, ...] = ()
+    """Only runs whose fields have these values, as in task.num_base_tasks=64 run_seed=0,1."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -43,10 +45,10 @@ def main(arguments: Sequence[str]) -> int:
     from epigrok.figures.output import write_drawn
 
     directory = unpack_if_zoo(parsed.directory)
-    store = open_sweep(directory, seeds_apart=parsed.seeds_apart, verified=True)
+    store = open_sweep(directory, seeds_apart=parsed.seeds_apart, verified=True, where=parsed.where)
     for reason in store.left_out.values():
         warnings.warn(f"a run is left out: {reason}", stacklevel=1)
-    out = own_folder(directory, "figures") if parsed.out is None else parsed.out
+    out = own_path(directory, "figures") if parsed.out is None else parsed.out
     if parsed.name == ALL:
         drawn, missing = draw_all(store)
     else:

@@ -23,6 +23,8 @@ class ReportArguments:
     """Folder for the page and its files; by default DIR/report."""
     seeds_apart: bool = False
     """Show every run separately in figures, instead of medians over seeds."""
+    where: tuple[str, ...] = ()
+    """Only runs whose fields have these values, as in task.num_base_tasks=64 run_seed=0,1."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -31,5 +33,5 @@ def main(arguments: Sequence[str]) -> int:
     # Imported here, because `epigrok report --help` needs no matplotlib.
     from epigrok.report import write_report
 
-    print(write_report(parsed.directory, parsed.out, parsed.seeds_apart))
+    print(write_report(parsed.directory, parsed.out, parsed.seeds_apart, parsed.where))
     return 0

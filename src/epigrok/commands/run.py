@@ -2,7 +2,7 @@
 
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -15,39 +15,52 @@ from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_HELD, EXIT_LOST, EXI
 from epigrok.records.directory import RunDirectory
 from epigrok.records.lease import LeaseHeldError, LeaseLostError, hold_lease, is_held
 from epigrok.runs.device import DeviceName
-from epigrok.sweeps.engines.worker import WorkerOptions, stop_without_driver
+from epigrok.sweeps.engines.worker import WorkerOptions, opened_log, stop_without_driver
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunArguments:
-    """Train or resume the run whose config.json lies in RUN_DIR, as the workers of a sweep do.
+    """Train or resume the runs whose config.json lies in RUN_DIR, as the workers of a sweep do.
 
-    Exit code: 0 done, 130 stopped and saved, 1 failed (see status.json), 75 somebody else is
-    working on it, 76 somebody else took it over.
+    Exit code: 0 done, 130 stopped and saved, 1 failed (see status.json), 75 another process is
+    working on it, 76 another process took it over.
     """
 
-    run_dir: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN_DIR")]
-    """With a config.json, as `epigrok sweep` prepares it."""
+    run_dirs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN_DIR")]
+    """With a config.json, as `epigrok sweep` prepares it. Several are done one after the other, up
+    to the first that does not end well; later ones print into their own logs."""
     device: DeviceName = "auto"
     options: Annotated[WorkerOptions, tyro.conf.arg(name="")] = field(default_factory=WorkerOptions)
     driver_pid: int | None = None
-    """Save and leave when this parent process is gone."""
+    """Save and exit when this parent process is gone."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Work until done, stopped or failed."""
     parsed = parse(RunArguments, "run", arguments)
-    run = RunDirectory(parsed.run_dir)
+    if not parsed.run_dirs:
+        raise UserError("missing RUN_DIR, the directory of a run")
+    first, *others = map(RunDirectory, parsed.run_dirs)
+    if parsed.driver_pid is not None:
+        stop_without_driver(parsed.driver_pid)
+    exit_code = _run(first, parsed)
+    for run in others:
+        if exit_code != EXIT_DONE:
+            break
+        with opened_log(run) as log, redirect_stdout(log), redirect_stderr(log):
+            exit_code = _run(run, parsed)
+    return exit_code
+
+
+def _run(run: RunDirectory, parsed: RunArguments) -> int:
     run.config_json()
-    # Asked here as well as under the lease, because loading torch takes its time.
+    # Checked here too, before the lease, because loading torch takes a while.
     if run.is_done:
         print(f"{run.path} is finished; nothing to do")
         return EXIT_DONE
     if is_held(run.path):
-        print(f"{run.path} is being worked on by somebody else")
+        print(f"another process is working on {run.path}")
         return EXIT_HELD
-    if parsed.driver_pid is not None:
-        stop_without_driver(parsed.driver_pid)
     return _work(run, parsed)
 
 
@@ -61,6 +74,7 @@ def _work(run: RunDirectory, parsed: RunArguments) -> int:
             device=parsed.device,
             checkpoint_seconds=parsed.options.checkpoint_seconds,
             lease_seconds=parsed.options.lease_seconds,
+            keeps_weights=parsed.options.keep == "weights",
         )
         result = train(config, run.path, options, PlainLines(config.num_steps))
     except LeaseHeldError:
@@ -69,7 +83,8 @@ def _work(run: RunDirectory, parsed: RunArguments) -> int:
         print(f"epigrok: {error}", flush=True)
         return EXIT_LOST if isinstance(error, LeaseLostError) else EXIT_FAILED
     except Exception as error:
-        if isinstance(error, UserError):
+        # Neither is a bug: a mistake in the files, or a disk that is full or out of reach.
+        if isinstance(error, UserError | OSError):
             print(f"epigrok: error: {error}", flush=True)
         else:
             traceback.print_exc()

@@ -17,7 +17,7 @@ from epigrok.commands.arguments import parse
 from epigrok.config.splits import ID_VAL
 from epigrok.errors import UserError
 from epigrok.evaluation import AccuracyBounds, Reading, Separation, readings, separations
-from epigrok.evaluation.schema import ENTROPY
+from epigrok.evaluation.schema import TOTAL_FINAL
 from epigrok.evaluation.separation import FATES
 from epigrok.files import make_writable_directory, write_file
 from epigrok.tables import SweepStore, open_sweep
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _read(store: SweepStore, split: str) -> list[_RunReadings]:
     """The readings of every run that has any, in order of presets, variants and seeds."""
-    rows = dict(rows_by_run(store, (ENTROPY,)))
+    rows = dict(rows_by_run(store, (TOTAL_FINAL,)))
     found = []
     for preset, configs in configs_by_preset(store).items():
         fields = distinguishing_fields(configs)

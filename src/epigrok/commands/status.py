@@ -15,7 +15,7 @@ from rich.text import Text
 
 from epigrok.commands.arguments import parse
 from epigrok.config.checks import require_positive
-from epigrok.config.splits import in_order, of_hardest, shows_generalisation
+from epigrok.config.splits import in_order, of_hardest
 from epigrok.records.status import (
     STATES,
     RunStatus,
@@ -105,7 +105,8 @@ def status_view(statuses: list[RunStatus], max_rows: int | None, is_plain: bool)
 
 def _table(statuses: list[RunStatus], varying: list[str], is_plain: bool) -> Table:
     table = Table(box=None if is_plain else Table().box, pad_edge=not is_plain)
-    splits = in_order(name for s in statuses for name in s.accuracy if shows_generalisation(name))
+    unseen = {split.name for s in statuses for split in s.splits if split.shows_generalisation}
+    splits = in_order(name for s in statuses for name in s.accuracy if name in unseen)
     has_epistemic = any(status.epistemic for status in statuses)
     # A list, such as the posteriors, would leave no room for other columns.
     lists = {name for s in statuses for name, v in s.config.items() if isinstance(v, list)}
@@ -120,7 +121,8 @@ def _table(statuses: list[RunStatus], varying: list[str], is_plain: bool) -> Tab
     for name in numbers:
         table.add_column(name, justify="right", no_wrap=True)
     for status in statuses:
-        epistemic = [_number(of_hardest(status.epistemic))] if has_epistemic else []
+        hardest = of_hardest(status.epistemic, status.splits)
+        epistemic = [_number(hardest)] if has_epistemic else []
         table.add_row(
             _text(status.run_id),
             Text(status.state, style=_STYLES.get(status.state, "")),

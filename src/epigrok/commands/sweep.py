@@ -12,6 +12,7 @@ import tyro
 
 from epigrok.commands.arguments import parse
 from epigrok.config import RunConfig, flatten, to_json
+from epigrok.config.where import Where
 from epigrok.errors import UserError
 from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_STOPPED
 from epigrok.records.status import read_statuses
@@ -29,13 +30,30 @@ from epigrok.tables.fields import varying_fields
 from epigrok.wording import printable
 
 
+@dataclass(frozen=True)
+class Piece:
+    """One of several equal parts of a list."""
+
+    index: int
+    """From 1."""
+    number: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Piece":
+        """Read `2/3`."""
+        index, slash, number = text.partition("/")
+        is_piece = slash and index.isdecimal() and number.isdecimal()
+        if not is_piece or not 1 <= int(index) <= int(number):
+            raise UserError(f"{text!r} is no piece; write I/N with 1 <= I <= N, as in 1/3")
+        return cls(int(index), int(number))
+
+
 @dataclass(frozen=True, kw_only=True)
 class SweepArguments:
     """Run a sweep: skip the runs that are done, resume the unfinished ones, start the rest."""
 
     sweep: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|FILE")]
-    """controls, paper, paper-medium, smoke, or a JSON file that describes a sweep (see
-    docs/sweeps.md)."""
+    """The name of a shipped sweep (see docs/sweeps.md), or a JSON file that describes one."""
     out: Path | None = None
     """Directory of the sweep; each run gets its own directory in it."""
     on: Literal["local", "slurm", "ray"] = "local"
@@ -48,6 +66,17 @@ class SweepArguments:
     """Measured speed for the estimate; by default from the timings of runs in the directory."""
     retries: int = 2
     """How often to restart a run whose worker was killed."""
+    where: tuple[str, ...] = ()
+    """Only runs whose fields have these values, as in preset=icl-small run_seed=0,1."""
+    piece: Annotated[str | None, tyro.conf.arg(metavar="I/N")] = None
+    """Only every N-th run, from the I-th on: N machines take a piece each."""
+    time_limit: float | None = None
+    """local: seconds after which to stop; no run is started that would not finish before."""
+    runs_per_worker: int = 1
+    """local: runs that one process does one after the other, to save the start of the others."""
+    stagger: float = 0.0
+    """local: least seconds between two starts, so that runs of equal length on one GPU do not start
+    up and evaluate all at once."""
     worker: Annotated[WorkerOptions, tyro.conf.arg(name="")] = field(default_factory=WorkerOptions)
     slurm: Annotated[SlurmOptions, tyro.conf.arg(name="")] = field(default_factory=SlurmOptions)
     ray: RayOptions = field(default_factory=RayOptions)
@@ -57,6 +86,14 @@ class SweepArguments:
             raise UserError(f"--steps-per-second must be positive, got {self.steps_per_second}")
         if self.retries < 0:
             raise UserError(f"--retries must not be negative, got {self.retries}")
+        if self.runs_per_worker < 1:
+            raise UserError(f"--runs-per-worker must be at least 1, got {self.runs_per_worker}")
+        if self.stagger < 0:
+            raise UserError(f"--stagger must not be negative, got {self.stagger}")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise UserError(f"--time-limit must be positive, got {self.time_limit}")
+        if self.time_limit is not None and self.on != "local":
+            raise UserError(f"--time-limit is for --on local; {self.on} has limits of its own")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -70,7 +107,8 @@ def main(arguments: Sequence[str]) -> int:
         raise UserError("missing --out DIR, the directory of the sweep")
     is_local = parsed.on == "local"
     slots = parse_slots(parsed.slots or default_slots(os.environ), os.environ) if is_local else []
-    runs = prepare(parsed.out, sweep)
+    chosen = _chosen(runs_of(sweep), parsed)
+    runs = {name: run for name, run in prepare(parsed.out, sweep).items() if name in chosen}
     broken = {run: problem for run in runs.values() if (problem := problem_with(run))}
     todo = [run for run in runs.values() if run not in broken and not run.is_done]
     num_done = len(runs) - len(todo) - len(broken)
@@ -80,7 +118,13 @@ def main(arguments: Sequence[str]) -> int:
     )
     ends = [RunEnd(run, "failed", problem) for run, problem in broken.items()]
     worker = replace(parsed.worker, plugins=tuple(map(str, loaded_plugins())))
-    options = PoolOptions(worker=worker, retries=parsed.retries)
+    options = PoolOptions(
+        worker=worker,
+        retries=parsed.retries,
+        time_limit=parsed.time_limit,
+        runs_per_worker=parsed.runs_per_worker,
+        stagger=parsed.stagger,
+    )
     tell = _Teller(len(runs), num_done)
     if parsed.on == "slurm":
         submission = submit(parsed.out, todo, options, parsed.slurm)
@@ -93,6 +137,14 @@ def main(arguments: Sequence[str]) -> int:
     else:
         ends += run_pool(todo, slots, options, tell)
     return _conclude(ends)
+
+
+def _chosen(runs: Mapping[str, RunConfig], parsed: SweepArguments) -> dict[str, RunConfig]:
+    """The runs that `--where` and `--piece` leave."""
+    flat = [{**flatten(to_json(config)), "run_id": name} for name, config in runs.items()]
+    names = [config["run_id"] for config in Where.parse(parsed.where).choose(flat)]
+    piece = Piece.parse(parsed.piece) if parsed.piece else Piece(1, 1)
+    return {name: runs[name] for name in names[piece.index - 1 :: piece.number]}
 
 
 class _Teller:
@@ -127,7 +179,7 @@ def _conclude(ends: Sequence[RunEnd]) -> int:
 
 
 def _print_plan(sweep: Sweep, parsed: SweepArguments) -> None:
-    runs = runs_of(sweep)
+    runs = _chosen(runs_of(sweep), parsed)
     flat = {name: flatten(to_json(config)) for name, config in runs.items()}
     varying = varying_fields(list(flat.values()))
     state_of_run = _known_states(parsed.out)
@@ -136,8 +188,9 @@ def _print_plan(sweep: Sweep, parsed: SweepArguments) -> None:
         print(printable(f"{name}  {state_of_run.get(name, 'missing'):<8} {point}"))
     print(f"\nsweep {printable(sweep.name)}: {len(runs)} runs")
     lists = {"methods": sweep.methods, "variants": sweep.variants, **sweep.axes}
-    width = max(map(len, (*lists, "seeds")))
-    for axis, choices in {**lists, "seeds": sweep.seeds}.items():
+    lists |= {"seeds": sweep.seeds, **({"task_seeds": ts} if (ts := sweep.task_seeds) else {})}
+    width = max(map(len, lists))
+    for axis, choices in lists.items():
         print(printable(f"  {axis:<{width}}  {', '.join(map(str, choices))}"))
     for condition in sweep.conditions:
         print(printable(f"  {_assignments(condition.set)} where {_assignments(condition.where)}"))

@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
 
 def write_figures(request: FiguresRequest) -> list[Path]:
     """Compute the tables, draw the figures, write everything."""
-    # Here and not above: `theory delay` needs no matplotlib and starts twice as fast without.
+    # Imported here, because `theory delay` needs no matplotlib and starts twice as fast without.
     from epigrok.figures.output import write_drawn
     from epigrok.figures.theory import draw_summary
     from epigrok.figures.theory_delay_error import draw_delay_error

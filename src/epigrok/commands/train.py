@@ -3,10 +3,9 @@
 import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -16,7 +15,27 @@ from epigrok.exit_codes import EXIT_FAILED, EXIT_LOST, EXIT_STOPPED
 from epigrok.records.directory import RunDirectory
 from epigrok.records.lease import LeaseLostError
 from epigrok.runs import DivergedError, Run, TrainOptions, train
-from epigrok.runs.progress import reporter_for_terminal
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ConfigArguments(RunConfig):
+    """A run's configuration as flags: all fields but the preset, which is named before them."""
+
+    preset: Annotated[str, tyro.conf.Suppress]
+
+    @classmethod
+    def of(cls, config: RunConfig) -> "ConfigArguments":
+        """Flags whose defaults are those of a configuration."""
+        return cls(**_values(config))
+
+    @property
+    def config(self) -> RunConfig:
+        """What the flags add up to."""
+        return RunConfig(**_values(self))
+
+
+def _values(config: RunConfig) -> dict[str, Any]:
+    return {item.name: getattr(config, item.name) for item in fields(config)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,16 +45,15 @@ class TrainArguments:
     out: Path | None = None
     """Run directory; by default runs/PRESET-RUNID."""
     options: Annotated[TrainOptions, tyro.conf.arg(name="")] = field(default_factory=TrainOptions)
-    config: Annotated[RunConfig, tyro.conf.arg(name="")]
+    config: Annotated[ConfigArguments, tyro.conf.arg(name="")]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Train until done, stopped or failed."""
     name, rest = preset_and_rest("train", arguments)
-    parsed = parse(
-        TrainArguments, f"train {name}", rest, default=TrainArguments(config=preset(name))
-    )
-    config, options = parsed.config, parsed.options
+    default = TrainArguments(config=ConfigArguments.of(preset(name)))
+    parsed = parse(TrainArguments, f"train {name}", rest, default=default)
+    config, options = parsed.config.config, parsed.options
     out = parsed.out or Path("runs") / f"{name}-{run_id(config)}"
     if departures := departures_from_recipe(config):
         print(f"note: {', '.join(departures)}; the {name} recipe's settings belong together")
@@ -44,11 +62,8 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{out} is finished; nothing to do")
         return 0
     print(f"run directory: {out}", flush=True)
-    reporter = reporter_for_terminal(config.num_steps, RunDirectory(out).status().get("step", 0))
     try:
-        # Closed here too, because `train` may refuse before it looks after the reporter.
-        with closing(reporter):
-            run = train(config, out, options, reporter)
+        run = train(config, out, options, progress=True)
     except (DivergedError, LeaseLostError) as error:
         print(f"epigrok: {error}", file=sys.stderr)
         return EXIT_LOST if isinstance(error, LeaseLostError) else EXIT_FAILED

@@ -4,7 +4,7 @@ from epigrok.errors import UserError
 
 LARGEST_MODULUS = 100_003
 MOST_BYTES = 2.0**41
-"""Two TiB: what is beyond is a slip of the pen."""
+"""Two TiB: more than that is a typing mistake."""
 
 
 def require(condition: bool, message: str) -> None:
@@ -15,7 +15,7 @@ def require(condition: bool, message: str) -> None:
 
 def require_prime(modulus: int) -> None:
     """Refuse a modulus that is not prime: arithmetic mod p needs inverses."""
-    # Whether a larger one is prime takes long to tell, and nobody has memory for its table.
+    # A larger one would take long to check, and its table would fit no memory.
     require(
         modulus <= LARGEST_MODULUS,
         f"the modulus must be at most {LARGEST_MODULUS}, {_short(modulus)} is not",

@@ -11,6 +11,8 @@ from epigrok.config.serialisation import accepts, from_json, to_json
 
 def with_fields(config: RunConfig, changes: Mapping[str, Any]) -> RunConfig:
     """Make all `changes` at once, then check the new configuration as a whole."""
+    if not changes:
+        return config
     values = to_json(config)
     for name, value in changes.items():
         *sections, field = name.split(".")
@@ -20,6 +22,19 @@ def with_fields(config: RunConfig, changes: Mapping[str, Any]) -> RunConfig:
             inner = inner[section]
         inner[field] = value
     return from_json(values)
+
+
+def dotted_names(*written: Mapping[str, Any]) -> dict[str, Any]:
+    """Changes under the names of fields, from names of the command line and of keywords."""
+    changes: dict[str, Any] = {}
+    for name, value in (item for mapping in written for item in mapping.items()):
+        field = name.replace("__", ".").replace("-", "_")
+        require(
+            field not in changes,
+            f"{field} is given twice, as {changes.get(field)!r} and as {value!r}",
+        )
+        changes[field] = value
+    return changes
 
 
 def _require_field(config: RunConfig, name: str, value: Any) -> None:

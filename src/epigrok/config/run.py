@@ -1,9 +1,8 @@
 """The configuration of a run: one frozen `RunConfig`, complete enough to repeat the run."""
 
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
-
-import tyro
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from typing import Any, Literal
 
 from epigrok.config.checks import require, require_memory, require_positive
 from epigrok.config.learning import ModelConfig, OptimiserConfig, ScheduleConfig
@@ -68,7 +67,7 @@ class EvaluationConfig:
 class RunConfig:
     """Everything that decides a run's numbers, except the device it runs on."""
 
-    preset: Annotated[str, tyro.conf.Suppress]
+    preset: str
     """The preset this run started from; a label that is not part of the run id."""
     task: TaskConfig
     model: ModelConfig
@@ -117,3 +116,25 @@ class RunConfig:
             f"{type(self.task).__name__} shows single examples, so there is no context to vary; "
             "leave evaluation.final_series empty",
         )
+
+    def __repr__(self) -> str:
+        """A section per line, without the fields that have their default: it can be evaluated."""
+        lines = [
+            f"    {name}={_concise(value) if is_dataclass(value) else repr(value)},\n"
+            for name, value in _not_default(self)
+        ]
+        return f"RunConfig(\n{''.join(lines)})"
+
+
+def _concise(section: Any) -> str:
+    shown = ", ".join(f"{name}={value!r}" for name, value in _not_default(section))
+    return f"{type(section).__name__}({shown})"
+
+
+def _not_default(section: Any) -> Iterator[tuple[str, Any]]:
+    """Fields that must be given to build the same section again."""
+    for item in fields(section):
+        made = item.default if item.default_factory is MISSING else item.default_factory()
+        value = getattr(section, item.name)
+        if made is MISSING or value != made:
+            yield item.name, value

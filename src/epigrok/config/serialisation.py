@@ -118,13 +118,16 @@ def _section_of(kind: Any, name: Any, where: str) -> Any:
     """The class that a section's `kind` names, from the package or a loaded plugin."""
     if kind not in _OPEN_SECTIONS:
         options = {option.__name__: option for option in get_args(kind)}
-        require(name in options, f"{where}: kind {name!r} is not one of {', '.join(options)}")
+        # A tuple is searched without hashing: a file may say anything, also a list.
+        require(
+            name in tuple(options), f"{where}: kind {name!r} is not one of {', '.join(options)}"
+        )
         return options[name]
-    if name not in kind.kinds:
+    if name not in tuple(kind.kinds):
         # A module there may define its own settings; those in `config` are known without torch.
         import_all_modules(_OPEN_SECTIONS[kind])
     require(
-        name in kind.kinds,
+        name in tuple(kind.kinds),
         f"{where}: kind {name!r} is not one of {', '.join(kind.kinds)}; if a plugin defines it, "
         "load the plugin first (--plugin FILE, or import it)",
     )

@@ -30,6 +30,11 @@ class Split:
         return self.tasks_seen and self.inputs_seen
 
     @property
+    def shows_generalisation(self) -> bool:
+        """Whether accuracy here shows generalisation: training did not show its inputs."""
+        return not self.inputs_seen
+
+    @property
     def goal(self) -> str:
         """What a model has generalised to if it is accurate here."""
         return "unseen inputs" if self.tasks_seen else "unseen tasks"
@@ -51,12 +56,8 @@ def in_order(names: Iterable[str]) -> list[str]:
     return [n for n in known if n in found] + [n for n in found if n not in known]
 
 
-def shows_generalisation(name: str) -> bool:
-    """Whether accuracy on a split shows generalisation: training did not show its inputs."""
-    return all(split.name != name or not split.inputs_seen for split in SPLITS)
-
-
-def of_hardest(values: Mapping[str, Value]) -> Value | None:
-    """The value of the hardest split among those that show generalisation."""
-    names = [name for name in in_order(values) if shows_generalisation(name)]
+def of_hardest(values: Mapping[str, Value], splits: Iterable[Split]) -> Value | None:
+    """The value of the hardest of a run's splits, among those that show generalisation."""
+    unseen = [split.name for split in splits if split.shows_generalisation]
+    names = in_order(name for name in unseen if name in values)
     return values[names[-1]] if names else None

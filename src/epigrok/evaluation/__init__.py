@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         score_posterior,
         with_oracle,
     )
-    from epigrok.evaluation.posterior_tracking import tracked_posteriors
+    from epigrok.evaluation.posterior_tracking import fitted_posteriors, tracked_posteriors
     from epigrok.evaluation.scores import OraclePredictions, Scores, score
     from epigrok.evaluation.tracking import Evaluation, tracked_evaluation
 
@@ -46,6 +46,7 @@ __all__ = [
     "evaluate_oracles",
     "evaluation_precision",
     "evaluation_sets",
+    "fitted_posteriors",
     "grokking_times",
     "readings",
     "score",
@@ -71,6 +72,7 @@ _HOME_OF_NAME = {
     "evaluation_sets": "evaluator",
     "score": "scores",
     "score_posterior": "evaluator",
+    "fitted_posteriors": "posterior_tracking",
     "tracked_posteriors": "posterior_tracking",
     "tracked_evaluation": "tracking",
     "with_oracle": "evaluator",

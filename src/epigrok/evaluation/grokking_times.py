@@ -6,7 +6,7 @@ from typing import Any
 
 from epigrok.config.posterior import POINT
 from epigrok.config.splits import ID_TRAIN
-from epigrok.evaluation.schema import ACCURACY, EU
+from epigrok.evaluation.schema import ACCURACY_FINAL, EPISTEMIC_FINAL
 
 Row = Mapping[str, Any]
 ACCURACY_THRESHOLD = 0.95
@@ -15,6 +15,8 @@ FITTED_THRESHOLD = 0.95
 because it is small at initialisation too."""
 COLLAPSE_SHARE = 0.25
 """Uncertainty has collapsed at this share of its peak or less."""
+NEEDED_COLUMNS = ("step", "split", "posterior", "num_samples", ACCURACY_FINAL, EPISTEMIC_FINAL)
+"""Columns of `metrics` that the times are computed from."""
 
 
 @dataclass(frozen=True)
@@ -61,42 +63,44 @@ def curves_of(metrics: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
     return curves
 
 
-def grokking_times(metrics: Iterable[Row]) -> list[GrokkingTimes]:
+def grokking_times(
+    metrics: Iterable[Row], generalised_from: float = ACCURACY_THRESHOLD
+) -> list[GrokkingTimes]:
     """Times for every sampled posterior and split, from the table `metrics` of one run."""
     curves = curves_of(metrics)
     names = [posterior for posterior, _ in curves]
     point = POINT if POINT in names or not names else names[0]
     fitted = _first_that_holds(
-        curves.get((point, ID_TRAIN.name), []), ACCURACY, at_least=FITTED_THRESHOLD
+        curves.get((point, ID_TRAIN.name), []), ACCURACY_FINAL, at_least=FITTED_THRESHOLD
     )
     return [
-        _times(posterior, split, curve, curves.get((point, split), curve), fitted)
-        for (posterior, split), curve in curves.items()
+        _times(
+            curve,
+            fitted,
+            _first_that_holds(
+                curves.get((point, split), curve), ACCURACY_FINAL, at_least=generalised_from
+            ),
+        )
+        for (_, split), curve in curves.items()
         if curve[0]["num_samples"] > 1
     ]
 
 
-def _times(
-    posterior: str,
-    split: str,
-    curve: Sequence[Row],
-    accuracy_curve: Sequence[Row],
-    fitted: int | None,
-) -> GrokkingTimes:
-    values = [row[EU] for row in curve]
+def _times(curve: Sequence[Row], fitted: int | None, generalised: int | None) -> GrokkingTimes:
+    values = [row[EPISTEMIC_FINAL] for row in curve]
     peak_index = max(range(len(values)), key=values.__getitem__)
     after = [row for row in curve[peak_index:] if fitted is not None and row["step"] >= fitted]
     level = COLLAPSE_SHARE * values[peak_index]
     # Without any uncertainty there is nothing to collapse.
     after = after if values[peak_index] > 0.0 else []
     return GrokkingTimes(
-        split=split,
-        posterior=posterior,
+        split=curve[0]["split"],
+        posterior=curve[0]["posterior"],
         num_samples=curve[0]["num_samples"],
         fitted_step=fitted,
-        generalised_step=_first_that_holds(accuracy_curve, ACCURACY, at_least=ACCURACY_THRESHOLD),
+        generalised_step=generalised,
         peak_step=curve[peak_index]["step"],
-        collapsed_step=_first_that_holds(after, EU, at_most=level),
+        collapsed_step=_first_that_holds(after, EPISTEMIC_FINAL, at_most=level),
         peak_epistemic=values[peak_index],
         final_epistemic=values[-1],
     )

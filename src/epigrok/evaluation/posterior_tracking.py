@@ -10,6 +10,7 @@ from epigrok.config import RunConfig
 from epigrok.evaluation.evaluator import EvaluationSet
 from epigrok.model import Network
 from epigrok.posteriors import FitData, Posterior, features_of, fit_posterior
+from epigrok.tasks import TaskFamily
 
 
 def tracked_posteriors(
@@ -31,6 +32,19 @@ def tracked_posteriors(
     data = FitData(model, lambda: _answer_features(model, fit_set))
     wanted = names or config.evaluation.posteriors
     return [fit_posterior(name, data, config, carried) for name in wanted]
+
+
+def fitted_posteriors(
+    config: RunConfig,
+    model: Network,
+    family: TaskFamily,
+    carried: Posterior | None = None,
+    names: tuple[str, ...] | None = None,
+) -> list[Posterior]:
+    """The same, fitted to the sequences that the run itself fits to: fewer make a wider one."""
+    task, number = config.task, config.evaluation.num_sequences
+    clean = family.evaluation_batch(task.splits[0], number, task.num_examples)
+    return tracked_posteriors(config, model, EvaluationSet(clean, None), carried, names)
 
 
 def _answer_features(

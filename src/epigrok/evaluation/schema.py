@@ -53,6 +53,25 @@ _OPTIMISER = tuple(
     for quantile, share in (("q05", "5 %"), ("q50", "50 %"), ("q95", "95 %"))
 )
 
+_TOLERANCE = (
+    Column("state", "text", "where the split stands; empty for the training split"),
+    Column("unreadable", "text", "why this look changed nothing"),
+    Column("tolerance_ratio", "number", "tolerance over that of the training split"),
+    Column("tolerance_ratio_log_se", "number", "standard error of its logarithm"),
+    Column("network_ratio", "number", "the ratio with noise on the whole network, where asked for"),
+    Column("network_ratio_log_se", "number", "standard error of its logarithm"),
+    Column("steadiness", "number", "Cohen's κ between the answers and those of the look before"),
+    Column("answers", "text", "the answers at this look, for the steadiness of the next"),
+    Column("tolerance", "number", "relative noise on the head that leaves the answers alone"),
+    Column("tolerance_log_se", "number", "standard error of its logarithm"),
+    Column("calibrated_epistemic", "number", "EU under the training split's tolerance", "nats"),
+    Column("calibrated_epistemic_se", "number", "its standard error over sequences", "nats"),
+    Column("confidence", "number", "mean of the highest probability"),
+    Column("chance", "number", "sum of the squared shares of the answers"),
+    Column("train_accuracy", "number", "accuracy of the training split's last answers"),
+)
+TOLERANCE_NAMES = tuple(column.name for column in _TOLERANCE)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -119,6 +138,13 @@ _ALL = (
         file="training.jsonl",
     ),
     Table(
+        "tolerance",
+        "what the monitor saw at evaluated steps, of last answers and without labels of the split",
+        (STEP, SPLIT),
+        _TOLERANCE,
+        file="tolerance.jsonl",
+    ),
+    Table(
         "timings",
         "time spent since the row before; not repeatable, and so kept apart",
         (STEP,),
@@ -169,11 +195,13 @@ _ALL = (
 
 TABLES = {table.name: table for table in _ALL}
 """Every table by its name."""
-TRAINING_TABLES = ("metrics", "final", "exact", "training", "timings", "calibration")
+TRAINING_TABLES = (
+    "metrics", "final", "exact", "training", "tolerance", "timings", "calibration",
+)  # fmt: skip
 """Tables that training writes; resuming removes their rows past the checkpoint."""
 SERIES_TABLES = {"context-length": "context_length", "context-noise": "context_noise"}
 """Series of contexts -> the table that keeps it."""
-ACCURACY = "accuracy" + FINAL_ANSWER
-EU = "epistemic" + FINAL_ANSWER
-ENTROPY = "total" + FINAL_ANSWER
-"""The columns that events and readings use."""
+ACCURACY_FINAL = "accuracy" + FINAL_ANSWER
+EPISTEMIC_FINAL = "epistemic" + FINAL_ANSWER
+TOTAL_FINAL = "total" + FINAL_ANSWER
+"""Columns of the last answer, which events, separation and status use."""

@@ -8,6 +8,7 @@ Letters: B sequences, T answers (context length 1 … T), C classes, M calibrati
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from math import isnan, log
 
 import torch
@@ -55,8 +56,7 @@ class Scores:
 
     def per_context_length(self) -> dict[str, Float[Tensor, " T"]]:
         """Metrics at each context length; NaN where the split asks nothing."""
-        ece = calibration_error(self.reliability())
-        return self._metrics(self._means(axis=0), ece, self._standard_errors(by_length=True))
+        return dict(self._by_length)
 
     def summary(self) -> dict[str, float]:
         """Metrics over all scored answers, and with suffix `_final` on the last one.
@@ -67,16 +67,26 @@ class Scores:
         everything = self._metrics(
             self._means(axis=None), ece, self._standard_errors(by_length=False)
         )
-        last = self.per_context_length()
-        columns = {name: everything[name].item() for name in METRIC_NAMES}
-        columns |= {name + FINAL_ANSWER: last[name][-1].item() for name in METRIC_NAMES}
-        return {name: value for name, value in columns.items() if not isnan(value)}
+        columns = {name: everything[name] for name in METRIC_NAMES}
+        columns |= {name + FINAL_ANSWER: self._by_length[name][-1] for name in METRIC_NAMES}
+        # All at once, because the host waits for the device whenever it reads a number.
+        values = torch.stack(list(columns.values())).tolist()
+        return {name: value for name, value in zip(columns, values) if not isnan(value)}
 
     def reliability(self) -> Float[Tensor, "3 T M"]:
         """Predictions, correct predictions and summed confidence per context length and bin."""
+        return self._reliability
+
+    @cached_property
+    def _reliability(self) -> Float[Tensor, "3 T M"]:
         return reliability_counts(
             self.values_BT["confidence"], self.values_BT["accuracy"] == 1, self.is_scored_BT
         )
+
+    @cached_property
+    def _by_length(self) -> dict[str, Float[Tensor, " T"]]:
+        ece = calibration_error(self._reliability)
+        return self._metrics(self._means(axis=0), ece, self._standard_errors(by_length=True))
 
     def _metrics(
         self, means: dict[str, Tensor], ece: Tensor, standard_errors: dict[str, Tensor]

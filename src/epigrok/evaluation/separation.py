@@ -14,7 +14,7 @@ from epigrok.config.posterior import POINT
 from epigrok.config.splits import ID_TRAIN
 from epigrok.errors import UserError
 from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD, FITTED_THRESHOLD, curves_of
-from epigrok.evaluation.schema import ACCURACY, ENTROPY, EU
+from epigrok.evaluation.schema import ACCURACY_FINAL, EPISTEMIC_FINAL, TOTAL_FINAL
 
 STATISTICS = ("peak_uncertainty", "per_log_classes", "of_peak", "over_training")
 """Fields of a `Reading` that are small for runs that generalised, if they separate at all."""
@@ -104,16 +104,18 @@ def readings(metrics: Iterable[Mapping[str, Any]], split: str, num_classes: int)
     """One reading per posterior; none if the run did not track `point` or lacks the split."""
     curves = curves_of(metrics)
     point, point_train = curves.get((POINT, split)), curves.get((POINT, ID_TRAIN.name))
-    if not point or not point_train or any(row[ENTROPY] is None for row in point):
+    if not point or not point_train or any(row[TOTAL_FINAL] is None for row in point):
         return []
-    fitted = next((row["step"] for row in point_train if row[ACCURACY] >= FITTED_THRESHOLD), None)
+    fitted = next(
+        (row["step"] for row in point_train if row[ACCURACY_FINAL] >= FITTED_THRESHOLD), None
+    )
     table = []
     for (posterior, name), curve in curves.items():
         is_sampled = curve[0]["num_samples"] > 1
         train_curve = curves.get((posterior, ID_TRAIN.name))
         if name != split or train_curve is None or not (is_sampled or posterior == POINT):
             continue
-        column = EU if is_sampled else ENTROPY
+        column = EPISTEMIC_FINAL if is_sampled else TOTAL_FINAL
         if any(row[column] is None for row in (*curve, *train_curve)):
             continue  # another version, or another program, did not measure it
         uncertainty = curve[-1][column]
@@ -124,7 +126,7 @@ def readings(metrics: Iterable[Mapping[str, Any]], split: str, num_classes: int)
             Reading(
                 posterior=posterior,
                 num_samples=curve[0]["num_samples"],
-                accuracy=point[-1][ACCURACY],
+                accuracy=point[-1][ACCURACY_FINAL],
                 first_fitted_step=fitted,
                 uncertainty=uncertainty,
                 peak_uncertainty=None if peak is None else peak[column],
@@ -132,7 +134,7 @@ def readings(metrics: Iterable[Mapping[str, Any]], split: str, num_classes: int)
                 per_log_classes=uncertainty / log(num_classes),
                 of_peak=None if peak is None else _ratio(uncertainty, peak[column]),
                 over_training=_ratio(uncertainty, training),
-                entropy=point[-1][ENTROPY],
+                entropy=point[-1][TOTAL_FINAL],
             )
         )
     return table

@@ -60,7 +60,7 @@ def draw_calibration(store: SweepStore) -> DrawnFigure:
     caption = (
         "Accuracy of predictions against their confidence, in 15 bins, at the last step, all "
         "answers of all runs of a setting pooled; the diagonal is perfect calibration. Expected "
-        f"calibration error: {' '.join(sentences)} {splits_sentence(table['split'])}"
+        f"calibration error: {' '.join(sentences)} {splits_sentence(table['split'], store)}"
         f"{choice_note(store, settings)}"
     )
     return DrawnFigure("calibration", "Calibration", caption, figure, table)

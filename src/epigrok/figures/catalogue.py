@@ -7,15 +7,31 @@ A figure is one file with a function that takes the store and returns a `DrawnFi
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, TypeVar, runtime_checkable
 
 from epigrok.errors import UserError
 from epigrok.figures.drawn_figure import DrawnFigure
 from epigrok.registry import Registry
-from epigrok.tables.store import SweepStore
+from epigrok.tables.store import SweepStore, open_sweep
 
 Draw = Callable[[SweepStore], DrawnFigure]
+
+
+@runtime_checkable
+class HasDirectory(Protocol):
+    """Something with results in a directory, such as `epigrok.open_run` gives."""
+
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        ...
+
+
+Source = SweepStore | HasDirectory | Path | str
+"""Where a figure's data comes from."""
+
 _LAST = 1000
 
 
@@ -50,13 +66,23 @@ def figures() -> dict[str, str]:
     return {name: entry.summary for name, entry in entries}
 
 
-def draw_figure(name: str, store: SweepStore) -> DrawnFigure:
-    """Draw one figure; if its data is missing, the error says how to make it."""
-    return _FIGURES.find(name).build(store)
+def draw_figure(name: str, source: Source) -> DrawnFigure:
+    """Draw one figure; if its data is missing, the error says how to make it.
+
+    Args:
+        name: One of `figures()`.
+        source: A run, a sweep, or the directory of either.
+    """
+    store = _store_of(source)
+    drawn = _FIGURES.find(name).build(store)
+    if store.chosen_by:
+        drawn = replace(drawn, caption=f"{drawn.caption} Only runs with {store.chosen_by}.")
+    return drawn
 
 
-def draw_all(store: SweepStore) -> tuple[list[DrawnFigure], dict[str, str]]:
+def draw_all(source: Source) -> tuple[list[DrawnFigure], dict[str, str]]:
     """Draw all figures that can be drawn, and give the reason for each of the others."""
+    store = _store_of(source)
     drawn: list[DrawnFigure] = []
     missing: dict[str, str] = {}
     for name in figures():
@@ -65,3 +91,9 @@ def draw_all(store: SweepStore) -> tuple[list[DrawnFigure], dict[str, str]]:
         except UserError as error:
             missing[name] = str(error)
     return drawn, missing
+
+
+def _store_of(source: Source) -> SweepStore:
+    if isinstance(source, SweepStore):
+        return source
+    return open_sweep(source if isinstance(source, str | Path) else source.path)

@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from epigrok.config.posterior import BELIEVES_CLEAN, ORACLES
-from epigrok.config.splits import SPLITS
 from epigrok.errors import UserError
 from epigrok.figures.catalogue import register_figure
 from epigrok.figures.curves import Curves, curves_along, draw_curve
@@ -28,7 +27,7 @@ from epigrok.figures.panels import (
 )
 from epigrok.figures.settings import choice_note, pooling_sentence, settings_with_uncertainty
 from epigrok.figures.style import BLACK, look_of_split, publication_style
-from epigrok.tables.groups import Setting
+from epigrok.tables.groups import Setting, known_splits
 from epigrok.tables.store import SweepStore
 
 _LABELS = {"accuracy": "accuracy", "epistemic": "EU", "aleatoric": "AU"}
@@ -63,13 +62,6 @@ def draw_context_length(store: SweepStore) -> DrawnFigure:
 def draw_context_noise(store: SweepStore) -> DrawnFigure:
     """A column per setting: accuracy, EU and AU against context noise."""
     return _draw_series(store, "context_noise")
-
-
-def floor_of(split: str) -> str:
-    """The exact predictor whose prior fits a split."""
-    memorising, generalising = ORACLES
-    seen = {known.name for known in SPLITS if known.tasks_seen}
-    return memorising if split in seen else generalising
 
 
 def _draw_series(store: SweepStore, axis: str) -> DrawnFigure:
@@ -111,7 +103,7 @@ def _draw_series(store: SweepStore, axis: str) -> DrawnFigure:
         f"{_MEANINGS[axis]} Thin lines are exact Bayesian predictors, which no model can beat on "
         "average: one that knows the training tasks on id splits, one that considers all tasks on "
         "ood splits. They have no EU; a model with less AU than theirs is too sure of itself. "
-        f"{splits_sentence(table['split'])}{choice_note(store, settings)}"
+        f"{splits_sentence(table['split'], store)}{choice_note(store, settings)}"
     )
     return DrawnFigure(name, _TITLE.format(kind), caption, figure, table)
 
@@ -144,8 +136,10 @@ def _draw_panel(
     axes: Axes, setting: Setting, curves: Curves, axis: str, metric: str
 ) -> list[dict[str, Any]]:
     rows = []
+    seen = {split.name for split in known_splits(setting.store).values() if split.tasks_seen}
+    memorising, generalising = ORACLES
     for split in setting.splits[1:]:
-        posterior, floor = setting.posteriors[0], floor_of(split)
+        posterior, floor = setting.posteriors[0], memorising if split in seen else generalising
         looks = {posterior: split_look(split, setting.num_examples)}
         if metric != "epistemic":
             colour = {"color": look_of_split(split)["color"]}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -21,6 +22,16 @@ class DrawnFigure:
     figure: Figure
     table: Mapping[str, Sequence[Any]]
     """The plotted data: column -> values."""
+
+    def __repr__(self) -> str:
+        """Name and caption."""
+        return f"DrawnFigure({self.name!r}: {self.caption})"
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows."""
+        image = BytesIO()
+        self.figure.savefig(image, format="png")
+        return image.getvalue()
 
 
 def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -15,19 +15,23 @@ from numpy.typing import NDArray
 
 from epigrok.config.splits import ID_TRAIN, in_order
 from epigrok.errors import UserError
+from epigrok.evaluation.schema import EPISTEMIC_FINAL, TOTAL_FINAL
 from epigrok.figures.catalogue import register_figure
 from epigrok.figures.drawn_figure import DrawnFigure, columns
 from epigrok.figures.panels import splits_sentence
-from epigrok.figures.settings import MAX_SETTINGS
+from epigrok.figures.settings import MAX_SETTINGS, seeds_text
 from epigrok.figures.style import TEXT_WIDTH, literal, publication_style
 from epigrok.tables.fields import by_size, distinguishing_fields, field_label, value_label
-from epigrok.tables.groups import configs_by_preset, shown_posteriors
+from epigrok.tables.groups import configs_by_preset, shown_posteriors, varying_seeds
 from epigrok.tables.store import SweepStore
 
 _FRACTION = "task.train_fraction"
 _COLOURS = "cividis"
 """Readable with every common kind of colour vision; its lightness grows with the value."""
 _UNFINISHED = "*"
+SHARE = "epistemic share"
+_METRICS = {SHARE: f"{EPISTEMIC_FINAL}/{TOTAL_FINAL}"}
+_SHARES = ("accuracy", SHARE)
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class Grid:
     values: tuple[list[Any], list[Any]]
     num_unfinished: Mapping[tuple[Any, Any], int]
     """Cell -> its runs that are not finished."""
+    varying_seeds: tuple[str, ...]
 
     def axis(self, which: int) -> tuple[str, list[str]]:
         """Label and ticks of one direction."""
@@ -70,13 +75,18 @@ def draw_accuracy_heatmaps(store: SweepStore) -> DrawnFigure:
 
 @register_figure(
     "uncertainty-heatmaps",
-    "epistemic and aleatoric uncertainty over the grid of a sweep",
+    "epistemic, aleatoric and total uncertainty, and EU/TU, over the grid of a sweep",
     place=40,
 )
 def draw_uncertainty_heatmaps(store: SweepStore) -> DrawnFigure:
-    """Aleatoric and epistemic uncertainty at the end: two rows per preset, a column per split."""
+    """Uncertainty at the end, its parts and their share: a column per split."""
     title = "Uncertainty decomposition over the grid of the sweep"
-    quantities = {"epistemic": "EU (nats)", "aleatoric": "AU (nats)"}
+    quantities = {
+        "epistemic": "EU (nats)",
+        "aleatoric": "AU (nats)",
+        "total": "TU (nats)",
+        SHARE: "EU/TU",
+    }
     return _draw_maps(store, "uncertainty-heatmaps", title, quantities)
 
 
@@ -86,7 +96,9 @@ def _draw_maps(
     every = _grids(store)
     grids = every[:MAX_SETTINGS]
     maps = {
-        (grid.preset, quantity): _read_maps(store, grid, f"{quantity}_final")
+        (grid.preset, quantity): _read_maps(
+            store, grid, _METRICS.get(quantity, f"{quantity}_final")
+        )
         for grid in grids
         for quantity in quantities
     }
@@ -118,14 +130,20 @@ def _draw_maps(
         _label_panels(figure, panels, panel_rows, splits, quantities)
     shown = "; ".join(f"{grid.preset}, posterior {grid.posterior}" for grid in grids)
     caption = (
-        f"{title}: median over seeds at the last evaluation, last answer ({shown}). "
+        f"{title}: median over {_pooled(grids)} at the last evaluation, last answer ({shown}); "
+        "the data beside the figure has the bands. "
         + " ".join(_extremes(maps[grid.preset, q], grid, q) for grid, q in panel_rows)
         + " Hatched cells are missing: no run there has been evaluated. "
         + f"Cells with {_UNFINISHED} hold runs that are not finished. "
-        + splits_sentence(splits)
+        + splits_sentence(splits, store)
         + (f" Shown are {len(grids)} of {len(every)} presets." if len(every) > len(grids) else "")
     )
     return DrawnFigure(name, title, caption, figure, columns(rows))
+
+
+def _pooled(grids: Sequence[Grid]) -> str:
+    seeds = {name for grid in grids for name in grid.varying_seeds}
+    return f"runs that differ in {seeds_text(seeds)}" if seeds else "runs"
 
 
 def _grids(store: SweepStore) -> list[Grid]:
@@ -144,7 +162,8 @@ def _grids(store: SweepStore) -> list[Grid]:
         for config in configs:
             unfinished[config[down], config[across]] += config["state"] != "done"
         values = [sorted({config[field] for config in configs}, key=by_size) for field in fields]
-        grids.append(Grid(preset, posteriors[0], fields, (values[0], values[1]), unfinished))
+        pairs, seeds = (values[0], values[1]), varying_seeds(configs)
+        grids.append(Grid(preset, posteriors[0], fields, pairs, unfinished, seeds))
     if not grids:
         raise UserError(
             f"a heatmap needs runs of one preset that differ in exactly two fields, as in "
@@ -166,7 +185,7 @@ def _read_maps(store: SweepStore, grid: Grid, metric: str) -> dict[str, dict[Any
 
 
 def _norm(quantity: str, maps: Sequence[Mapping[str, Mapping[Any, Cell]]]) -> Normalize:
-    if quantity == "accuracy":
+    if quantity in _SHARES:
         return Normalize(0.0, 1.0)
     values = [cell.median for m in maps for cells in m.values() for cell in cells.values()]
     return Normalize(0.0, max(values, default=0.0) or 1.0)
@@ -199,7 +218,7 @@ def _draw_map(
 
 def _number(value: float, quantity: str) -> str:
     """Two decimals, or an exponent for uncertainties that are orders of magnitude smaller."""
-    if quantity == "accuracy" or value >= 0.01 or value == 0.0:
+    if quantity in _SHARES or value >= 0.01 or value == 0.0:
         return f"{value:.2f}"
     return f"{value:.0e}".replace("e-0", "e-")
 

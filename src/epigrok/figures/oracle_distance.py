@@ -91,7 +91,7 @@ def draw_oracle_distance(store: SweepStore) -> DrawnFigure:
         "that knows only the training tasks (memoriser) and one that considers all tasks "
         "(generaliser), and the model's relative position between them; no labels are used."
         f"{pooling_sentence(settings)} {' '.join(sentences)} "
-        f"{splits_sentence(drawn)}{choice_note(store, settings)}"
+        f"{splits_sentence(drawn, store)}{choice_note(store, settings)}"
     )
     title = "From the memorising to the generalising exact predictor"
     return DrawnFigure("oracle-distance", title, caption, figure, columns(rows))

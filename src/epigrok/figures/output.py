@@ -34,6 +34,8 @@ def write_figure(
             image = io.BytesIO()
             figure.savefig(image, format=suffix, metadata=metadata)
             contents[suffix] = image.getvalue()
+            # Panels are laid out once: it takes time, and all formats show the same.
+            figure.set_layout_engine("none")
     contents["csv"] = csv_text(table).encode()
     contents["txt"] = (caption.rstrip() + "\n").encode()
     paths = []

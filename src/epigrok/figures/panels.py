@@ -10,10 +10,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
-from epigrok.config.splits import SPLITS, in_order
+from epigrok.config.splits import in_order
 from epigrok.figures.settings import setting_label
 from epigrok.figures.style import COLUMN_WIDTH, TEXT_WIDTH, look_of_split
-from epigrok.tables.groups import Setting
+from epigrok.tables.groups import Setting, known_splits
+from epigrok.tables.store import SweepStore
 
 
 def setting_panels(
@@ -65,7 +66,8 @@ def label_thousands(axes: Axes) -> None:
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
-def splits_sentence(drawn: Collection[str]) -> str:
+def splits_sentence(drawn: Collection[str], store: SweepStore) -> str:
     """A sentence on what the drawn splits are."""
-    meanings = [f"{split.name}, {split.meaning}" for split in SPLITS if split.name in drawn]
+    known = known_splits(store)
+    meanings = [f"{name}, {known[name].meaning}" for name in in_order(drawn) if name in known]
     return "Splits: " + "; ".join(meanings) + "."

@@ -1,12 +1,16 @@
 """Choose the settings that a figure shows, one per column, and describe the choice."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from epigrok.errors import UserError
 from epigrok.figures.style import literal
 from epigrok.tables.groups import Setting, num_settings, require_evaluated
 from epigrok.tables.store import SweepStore
+from epigrok.wording import listed
 
+_SEEDED = {"task_seed": "tasks and inputs", "run_seed": "initial weights and batches"}
+_MANY_RUNS = 20
+"""From here on a quantile of 2.5 % lies clearly inside the range."""
 MAX_SETTINGS = 4
 """Columns of panels that a page has room for."""
 
@@ -45,8 +49,23 @@ def setting_label(setting: Setting) -> str:
 
 def pooling_sentence(shown: Iterable[Setting]) -> str:
     """A sentence on medians and bands, if the figure pools runs."""
-    pools = any(setting.num_runs > 1 for setting in shown)
-    return " Medians over runs, bands hold 95 % of them." if pools else ""
+    pooled = [setting for setting in shown if setting.num_runs > 1]
+    if not pooled:
+        return ""
+    seeds = {name for setting in pooled for name in setting.varying_seeds}
+    text = f" Medians over runs that differ in {seeds_text(seeds)}, bands hold 95 % of them"
+    return f"{text}{band_note(max(setting.num_runs for setting in pooled))}."
+
+
+def seeds_text(varying: Collection[str]) -> str:
+    """What differs between runs of one setting, in words."""
+    found = [what for name, what in _SEEDED.items() if name in varying]
+    return listed(found) if found else "nothing"
+
+
+def band_note(num_runs: int) -> str:
+    """What a band of quantiles is worth for so few runs; empty for many."""
+    return "" if num_runs >= _MANY_RUNS else f", which for {num_runs} runs is nearly their range"
 
 
 def choice_note(store: SweepStore, shown: Sequence[Setting]) -> str:

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from epigrok.config.posterior import POINT
 from epigrok.config.splits import OOD_VAL
 from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD
-from epigrok.evaluation.schema import ACCURACY, EU
+from epigrok.evaluation.schema import ACCURACY_FINAL, EPISTEMIC_FINAL
 from epigrok.figures.catalogue import register_figure
 from epigrok.figures.curves import training_curves
 from epigrok.figures.drawn_figure import DrawnFigure, columns
@@ -79,8 +79,8 @@ def draw_teaser(store: SweepStore) -> DrawnFigure:
 
 
 def _draw_network(axes: Axes, setting: Setting) -> list[dict[str, Any]]:
-    accuracy = training_curves(setting, ACCURACY)
-    epistemic = training_curves(setting, EU)
+    accuracy = training_curves(setting, ACCURACY_FINAL)
+    epistemic = training_curves(setting, EPISTEMIC_FINAL)
     split, posteriors = setting.hardest_split, setting.posteriors
     source = POINT if (split, POINT) in accuracy else posteriors[0]
     lines = [

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from epigrok.config.posterior import POINT
 from epigrok.config.splits import ID_TRAIN
 from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD
-from epigrok.evaluation.schema import ACCURACY, EU
+from epigrok.evaluation.schema import ACCURACY_FINAL, EPISTEMIC_FINAL
 from epigrok.figures.catalogue import register_figure
 from epigrok.figures.curves import Curves, draw_curve, training_curves
 from epigrok.figures.drawn_figure import DrawnFigure, columns
@@ -41,12 +41,12 @@ def draw_trajectory(store: SweepStore) -> DrawnFigure:
         figure, panels = setting_panels(settings, num_rows, 1.45)
         for setting, column in zip(settings, panels.T):
             events = setting_events(setting)
-            accuracy = training_curves(setting, ACCURACY)
+            accuracy = training_curves(setting, ACCURACY_FINAL)
             source = POINT if (setting.splits[0], POINT) in accuracy else setting.posteriors[0]
             rows += _draw_row(column[0], setting, accuracy, source, "accuracy")
             column[0].axhline(ACCURACY_THRESHOLD, color=BLACK, linewidth=0.6, linestyle=":")
             column[0].set(ylabel="accuracy", ylim=(-0.03, 1.05))
-            epistemic = training_curves(setting, EU)
+            epistemic = training_curves(setting, EPISTEMIC_FINAL)
             for axes, posterior in zip(column[1:], setting.posteriors):
                 rows += _draw_row(axes, setting, epistemic, posterior, "epistemic")
                 _mark_events(axes, [e for e in events.values() if e.posterior == posterior])
@@ -64,7 +64,8 @@ def draw_trajectory(store: SweepStore) -> DrawnFigure:
         "Accuracy of the last answer and its epistemic uncertainty (EU) over training."
         f"{pooling_sentence(settings)} " + " ".join(sentences) + " "
         "The second row of EU, where there is one, is a control: noise on the weights that knows "
-        f"nothing of the data. {splits_sentence(table['split'])}{choice_note(store, settings)}"
+        f"nothing of the data. {splits_sentence(table['split'], store)}"
+        f"{choice_note(store, settings)}"
     )
     title = "Accuracy and epistemic uncertainty over training"
     return DrawnFigure("trajectory", title, caption, figure, table)

@@ -1,4 +1,4 @@
-"""Causal attention with full rotary encoding, at all positions or only where answers are asked.
+"""Causal attention with full rotary encoding, at all positions or only at those that ask.
 
 Letters: B rows, L tokens, T positions that ask, D width, H heads, K head width, W window.
 """
@@ -14,7 +14,7 @@ ROTARY_BASE = 10_000.0
 def self_attention(
     projected_BLE: Float[Tensor, "B L E"], rotary: Float[Tensor, "2 W K"], num_heads: int
 ) -> Float[Tensor, "B L D"]:
-    """What every position reads; `projected_BLE` holds its query, key and value (E = 3D)."""
+    """The output of every position; `projected_BLE` holds its query, key and value (E = 3D)."""
     if _fits_kernel(projected_BLE, projected_BLE.shape[-1] // 3 // num_heads, num_heads):
         from epigrok.model.kernels.attention import EVERYWHERE, attend_forward
 
@@ -41,7 +41,7 @@ def asking_attention(
     num_heads: int,
     asking: slice,
 ) -> Float[Tensor, "B T D"]:
-    """What the positions `asking` read; `key_value_BLE` holds everybody's key and value."""
+    """The output of the positions `asking`; `key_value_BLE` has keys and values of all."""
     if _fits_kernel(key_value_BLE, query_BTD.shape[-1] // num_heads, num_heads):
         from epigrok.model.kernels.attention import Asking, attend_forward
 
@@ -79,7 +79,7 @@ def rotate(x_BHLK: Float[Tensor, "B H L K"], rotary: Float[Tensor, "2 L K"]) -> 
     """Turn each channel pair (i, i + K/2) by its position's angle."""
     first, second = x_BHLK.chunk(2, dim=-1)
     cosines, sines = rotary
-    # In the tables' precision: bfloat16 angles would make positions differ by more than turns do.
+    # In the tables' precision: rounding to bfloat16 would exceed the turn between positions.
     turned = x_BHLK * cosines + torch.cat([-second, first], dim=-1) * sines
     return turned.to(x_BHLK.dtype)
 
@@ -89,9 +89,9 @@ def _by_head(x_BLD: Float[Tensor, "B L D"], num_heads: int) -> Float[Tensor, "B 
 
 
 def _fits_kernel(projected_BLE: Tensor, head_width: int, num_heads: int) -> bool:
-    """Whether the GPU kernel is made for this: no gradients, single precision, a short window.
+    """Whether the GPU kernel can do this: no gradients, single precision, a short window.
 
-    Rows and heads are one axis of its grid, which is limited, and places are counted in 32 bits.
+    Rows and heads are one axis of its grid, which is limited, and offsets have 32 bits.
     """
     return (
         projected_BLE.is_cuda
@@ -104,7 +104,7 @@ def _fits_kernel(projected_BLE: Tensor, head_width: int, num_heads: int) -> bool
 
 
 def _must_be_repeatable(query_BHTK: Tensor) -> bool:
-    """Whether gradients will be taken on a GPU, where torch's own add up in any order."""
+    """Whether gradients will be taken on a GPU, where torch's own sums have no fixed order."""
     return query_BHTK.is_cuda and torch.is_grad_enabled()
 
 

@@ -10,10 +10,19 @@ def compiled(function: Callable[..., Any], dynamic: bool | None = None) -> Calla
     """`function` with its kernels fused.
 
     By default the compiler measures which of several kernels is the fastest, and its choice decides
-    the order of sums: another process, on a busier machine, may choose otherwise.
+    the order of sums; another process, on a busier machine, may choose another kernel.
     """
     # Here, because importing it takes a while; versions before 2.10 have no such setting.
     from torch._inductor import config
 
     options: dict[str, Any] = {"deterministic": True} if hasattr(config, "deterministic") else {}
     return torch.compile(function, dynamic=dynamic, options=options)
+
+
+def forget_compiled() -> None:
+    """Compile again from here on, as a new process would; the compiler's files make that quick.
+
+    What a process has compiled before decides what it compiles next: kernels for one size or for
+    any, and after several variants none at all. A run must not depend on the runs before it.
+    """
+    torch.compiler.reset()

@@ -33,7 +33,7 @@ class MLP(Network):
         return self.head.weight
 
     def features(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B 1 D"]:
-        """What the head sees, for the one answer of each row."""
+        """The head's inputs, for the one answer of each row."""
         hidden_BD = look_up(self.embedding.weight, tokens_BL[:, :2]).flatten(start_dim=1)
         for layer in self.layers:
             hidden_BD = functional.relu(layer(hidden_BD))

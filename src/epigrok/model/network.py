@@ -1,4 +1,4 @@
-"""What a network of a run offers, and which one is built from which settings.
+"""The interface of a run's network, and the registry that builds networks from settings.
 
 Letters: B sequences, L tokens, T answers, D features, C classes.
 """
@@ -17,7 +17,7 @@ from epigrok.registry import Registry
 
 
 class Network(nn.Module, ABC):
-    """Tokens to features, features to logits at answer positions. It knows nothing of tasks."""
+    """Maps tokens to features, and features to logits at answer positions."""
 
     @property
     @abstractmethod
@@ -26,7 +26,7 @@ class Network(nn.Module, ABC):
 
     @abstractmethod
     def features(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B T D"]:
-        """What the head sees at the positions that predict answers."""
+        """The head's inputs at the positions that predict answers."""
 
     def forward(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B T C"]:
         """Logits of each sequence's answers."""
@@ -45,7 +45,7 @@ class Network(nn.Module, ABC):
         ]
 
     def flops_per_sequence(self, length: int) -> float | None:
-        """Multiplications and additions of a plain forward pass; None to have them counted."""
+        """Multiplications and additions of a plain forward pass; None if torch is to count them."""
         del length
         return None
 

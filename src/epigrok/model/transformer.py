@@ -1,8 +1,8 @@
 """Decoder-only transformer: tokens -> features -> logits at answer positions.
 
 Pre-norm blocks, full rotary encoding, ReLU feed-forward, projections without biases, output head
-tied to the embedding. It knows nothing of tasks, only that rows consist of examples of
-`example_length` tokens and that the last token of each is predicted from the one before.
+tied to the embedding. Rows consist of examples of `example_length` tokens; the network predicts the
+last token of each from the one before.
 
 Letters: B rows, L tokens, T answers, D width, F feed-forward width, W window, K head width,
 C classes (= vocabulary).
@@ -44,7 +44,7 @@ class Transformer(Network):
         return self.embedding.weight
 
     def features(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B T D"]:
-        """What the head sees: normalised hidden states at the positions that predict answers."""
+        """The head's inputs: normalised hidden states at the positions that predict answers."""
         # Nothing is predicted from the last answer, so it is not computed.
         tokens_BL = tokens_BL[:, :-1]
         hidden_BLD = look_up(self.embedding.weight, tokens_BL)
@@ -56,16 +56,16 @@ class Transformer(Network):
         return self.norm(self.blocks[-1](hidden_BLD, self.rotary, asking))
 
     def _first_projections(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
-        """Queries, keys and values of the first block, looked up: it sees nothing but tokens."""
+        """Queries, keys and values of the first block, looked up by token: it sees only tokens."""
         first = self.blocks[0]
         assert isinstance(first, Block)
         table_CE = first.projections(first.attention_norm(self.embedding.weight))
         every_token_C = torch.arange(len(table_CE), device=tokens_BL.device)
-        # As a product: its gradient adds up rows far faster than that of indexing.
+        # As a product, because its gradient is far faster than that of indexing.
         return (tokens_BL[..., None] == every_token_C).to(table_CE.dtype) @ table_CE
 
     def flops_per_sequence(self, length: int) -> float | None:
-        """Of the matrix products of all blocks at every position, head and embedding left out."""
+        """Operations in the matrix products of all blocks, without head and embedding."""
         width = self.embedding.embedding_dim
         block = self.blocks[0]
         assert isinstance(block, Block)

@@ -1,8 +1,13 @@
 """Has it generalised? Noise tolerance of unlabelled inputs, and the states read from it."""
 
 from epigrok.monitor.head import Head, HeadInputs, head_inputs
+from epigrok.monitor.history import History, SignsOfFit
+from epigrok.monitor.measuring import SEEN, HeadDraws, SetMeasure, measure
+from epigrok.monitor.monitor import GrokMonitor, MonitorSettings
 from epigrok.monitor.noise import head_answers, network_answers, row_tolerances
-from epigrok.monitor.states import Reading, Standing, StateRule, follow
+from epigrok.monitor.quantile import head_tolerance
+from epigrok.monitor.readings import Event, MonitorReading, SetReading
+from epigrok.monitor.states import Confirm, Reading, Standing, StateRule, follow
 from epigrok.monitor.tolerance import (
     Tolerance,
     ToleranceRatio,
@@ -12,9 +17,20 @@ from epigrok.monitor.tolerance import (
 )
 
 __all__ = [
+    "SEEN",
+    "Confirm",
+    "Event",
+    "GrokMonitor",
     "Head",
+    "HeadDraws",
     "HeadInputs",
+    "History",
+    "MonitorReading",
+    "MonitorSettings",
     "Reading",
+    "SetMeasure",
+    "SetReading",
+    "SignsOfFit",
     "Standing",
     "StateRule",
     "Tolerance",
@@ -23,6 +39,8 @@ __all__ = [
     "follow",
     "head_answers",
     "head_inputs",
+    "head_tolerance",
+    "measure",
     "network_answers",
     "row_tolerances",
     "tolerance",

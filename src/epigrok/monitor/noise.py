@@ -7,14 +7,21 @@ fragile.
 Letters: N rows, S draws, C classes, D features.
 """
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.func import functional_call
 
-from epigrok.monitor.head import Forward, HeadInputs
+from epigrok.monitor.head import Forward, Head, HeadInputs
 from epigrok.monitor.tolerance import Answers, ToleranceSettings
-from epigrok.random_streams import normal, stream_key
+from epigrok.posteriors.calling import swapped_logits
+from epigrok.random_streams import normal, normal_of_streams, stream_key
+
+HeadNoise = tuple[Float[Tensor, "S C D"], Float[Tensor, "S C"]]
+"""Some draws of standard normal noise for the weights and the bias of a head."""
 
 
 def head_answers(inputs: HeadInputs, settings: ToleranceSettings) -> Answers:
@@ -27,14 +34,14 @@ def head_answers(inputs: HeadInputs, settings: ToleranceSettings) -> Answers:
     noise_SNC = logit_noise(inputs, settings)
 
     def answers(scale: float) -> Int[Tensor, "S N"]:
-        return _answers_of(logits_NC + scale * noise_SNC)
+        return answers_of(logits_NC + scale * noise_SNC)
 
     return answers
 
 
 def network_answers(
     model: nn.Module,
-    inputs: Tensor,
+    inputs: Any,
     settings: ToleranceSettings,
     *,
     forward: Forward | None = None,
@@ -42,8 +49,8 @@ def network_answers(
 ) -> Answers:
     """Answers with noise on every floating-point parameter, or on those named in `only`.
 
-    Weights are swapped through `functional_call`, so the model is never changed. The caller has
-    put it into evaluation mode.
+    Weights are swapped for each call, so the model is never changed. The caller has put it into
+    evaluation mode.
     """
     named = {
         name: values.detach()
@@ -52,25 +59,41 @@ def network_answers(
     }
     if not named:
         raise ValueError(f"the model has none of the parameters {only}")
-    noise_of = {name: stream_key(settings.seed, f"tolerance:{name}") for name in named}
-
-    def noisy(scale: float, draw: int) -> dict[str, Tensor]:
-        return {
-            name: values
-            * (1.0 + scale * normal(noise_of[name], tuple(values.shape), draw, values.device))
-            for name, values in named.items()
-        }
+    noise_of = _network_noise(named, settings)
 
     @torch.no_grad()
     def answers(scale: float) -> Int[Tensor, "S N"]:
         rows = []
         for draw in range(settings.num_draws if scale else 1):
-            wrapped = _Swapped(model, noisy(scale, draw))
-            output = forward(wrapped, inputs) if forward else wrapped(inputs)
-            rows.append(_answers_of(output.flatten(0, -2)))
+            noisy = {
+                name: (named[name] * (1.0 + scale * noise)).to(named[name].dtype)
+                for name, noise in noise_of(draw).items()
+            }
+            output = swapped_logits(model, noisy, inputs, forward)
+            rows.append(answers_of(output.flatten(0, -2)))
         return torch.stack(rows).expand(settings.num_draws, -1)
 
     return answers
+
+
+def _network_noise(
+    named: Mapping[str, Tensor], settings: ToleranceSettings
+) -> Callable[[int], dict[str, Tensor]]:
+    """Noise for these parameters by the number of the draw; kept where the network is small."""
+    keys = [stream_key(settings.seed, f"tolerance:{name}") for name in named]
+    sizes = [values.numel() for values in named.values()]
+
+    def draw_noise(draw: int) -> dict[str, Tensor]:
+        # All at once: a GPU would wait for the host most of the time.
+        flat = normal_of_streams(keys, sizes, draw, next(iter(named.values())).device)
+        parts = flat.split(sizes)
+        return {
+            name: part.view(values.shape).to(values.device)
+            for (name, values), part in zip(named.items(), parts)
+        }
+
+    is_small = draws_at_a_time(settings, sum(sizes)) == settings.num_draws
+    return cache(draw_noise) if is_small else draw_noise
 
 
 def row_tolerances(inputs: HeadInputs, settings: ToleranceSettings) -> Float[Tensor, " N"]:
@@ -80,49 +103,72 @@ def row_tolerances(inputs: HeadInputs, settings: ToleranceSettings) -> Float[Ten
 
 
 def flip_scales(inputs: HeadInputs, settings: ToleranceSettings) -> Float[Tensor, "S N"]:
-    """The noise on the head at which each row's answer changes, in each draw; inf where never.
+    """The noise on the head at which each row's answer changes, in each draw; inf where never."""
+    return flip_scales_of(inputs.logits(), logit_noise_parts(inputs, settings))
+
+
+def flip_scales_of(
+    logits_NC: Float[Tensor, "N C"], noise: Iterable[Float[Tensor, "_ N C"]]
+) -> Float[Tensor, "S N"]:
+    """The size at which `noise` changes each row's answer, in each draw; inf where never.
 
     A row's answer is the highest of C lines in s. The line that is highest at s = 0 is left for
     good at its first crossing, so the crossing is exact and needs no search.
     """
-    logits_NC = inputs.logits()
-    noise_SNC = logit_noise(inputs, settings)
-    answer_N1 = logits_NC.argmax(dim=1, keepdim=True)
-    lead_NC = logits_NC.gather(1, answer_N1) - logits_NC
-    answer_SN1 = answer_N1.expand(len(noise_SNC), -1, -1)
-    gain_SNC = noise_SNC - noise_SNC.gather(2, answer_SN1)
-    crossing_SNC = torch.where(gain_SNC > 0, lead_NC / gain_SNC, torch.inf)
-    return crossing_SNC.scatter(2, answer_SN1, torch.inf).amin(dim=2)
+    top_N1, answer_N1 = logits_NC.max(dim=1, keepdim=True)
+    # One over the lead, so that the first crossing is one over the largest product; the answer
+    # itself never overtakes itself.
+    closeness_NC = (top_N1 - logits_NC).scatter(1, answer_N1, torch.inf).reciprocal()
+
+    def flips(noise_SNC: Tensor) -> Tensor:
+        own_SN1 = noise_SNC.gather(2, answer_N1.expand(len(noise_SNC), -1, -1))
+        speed_SN = ((noise_SNC - own_SN1) * closeness_NC).amax(dim=2)
+        return speed_SN.clamp_min(0.0).reciprocal()
+
+    return torch.cat([flips(noise_SNC) for noise_SNC in noise])
 
 
 def logit_noise(inputs: HeadInputs, settings: ToleranceSettings) -> Float[Tensor, "S N C"]:
     """What noise of size 1 adds to the logits, in each draw."""
+    return torch.cat(list(logit_noise_parts(inputs, settings)))
+
+
+def logit_noise_parts(
+    inputs: HeadInputs, settings: ToleranceSettings, drawn: Iterable[HeadNoise] | None = None
+) -> Iterator[Float[Tensor, "_ N C"]]:
+    """The same, as many draws at a time as memory should hold; `drawn` saves drawing again."""
     weight_CD, bias_C = inputs.head.weight_CD, inputs.head.bias_C
-    device = weight_CD.device
+    num_rows, num_classes = len(inputs.features_ND), len(weight_CD)
+    at_a_time = draws_at_a_time(settings, max(num_rows * num_classes, weight_CD.numel()))
+    for noise_SCD, noise_SC in drawn or head_noise(inputs.head, settings, at_a_time):
+        # One product for all draws: with few classes, one for each would take three times as long.
+        changed_KD = (weight_CD * noise_SCD).flatten(0, 1)
+        added_NK = inputs.features_ND @ changed_KD.T
+        added_SNC = added_NK.view(num_rows, len(noise_SCD), num_classes).transpose(0, 1)
+        yield added_SNC if bias_C is None else added_SNC + (bias_C * noise_SC)[:, None]
+
+
+def draws_at_a_time(settings: ToleranceSettings, numbers_per_draw: int) -> int:
+    """Draws whose numbers take at most 64 MB; at least one."""
+    return min(settings.num_draws, max(1, 2**24 // max(1, numbers_per_draw)))
+
+
+def head_noise(head: Head, settings: ToleranceSettings, at_a_time: int) -> Iterator[HeadNoise]:
+    """Noise for the weights and the bias of a head: a function of its shape and the settings."""
+    num_classes, width = head.weight_CD.shape
+    device = head.weight_CD.device
     of_weight, of_bias = (
         stream_key(settings.seed, f"tolerance:head:{part}") for part in ("weight", "bias")
     )
-    draws = []
-    for draw in range(settings.num_draws):
-        noise_CD = normal(of_weight, tuple(weight_CD.shape), draw, device)
-        added_NC = inputs.features_ND @ (weight_CD * noise_CD).T
-        if bias_C is not None:
-            added_NC = added_NC + bias_C * normal(of_bias, tuple(bias_C.shape), draw, device)
-        draws.append(added_NC)
-    return torch.stack(draws)
+    for start in range(0, settings.num_draws, at_a_time):
+        draws = range(start, min(start + at_a_time, settings.num_draws))
+        yield (
+            torch.stack([normal(of_weight, (num_classes, width), d, device) for d in draws]),
+            torch.stack([normal(of_bias, (num_classes,), d, device) for d in draws]),
+        )
 
 
-class _Swapped:
-    """A model that answers with other values for some of its parameters."""
-
-    def __init__(self, model: nn.Module, parameters: dict[str, Tensor]) -> None:
-        self._model, self._parameters = model, parameters
-
-    def __call__(self, *args: object, **kwargs: object) -> Tensor:
-        return functional_call(self._model, self._parameters, args, kwargs)
-
-
-def _answers_of(logits: Float[Tensor, "*rows C"]) -> Int[Tensor, "*rows"]:
+def answers_of(logits: Float[Tensor, "*rows C"]) -> Int[Tensor, "*rows"]:
     """The most likely class of each row; -1 where the logits are not all finite."""
     is_finite = logits.isfinite().all(dim=-1)
     return logits.argmax(dim=-1).where(is_finite, -1)

@@ -92,7 +92,7 @@ class ToleranceRatio:
 def tolerance(answers: Answers, num_classes: int, settings: ToleranceSettings) -> Tolerance:
     """τ of the inputs that `answers` answers, by bisection in log s."""
     clean_N = answers(0.0)[0]
-    reason = _why_unreadable(clean_N, num_classes, settings)
+    reason = why_unreadable(clean_N, num_classes, settings)
     if reason is not None:
         return Tolerance(value=nan, reason=reason)
 
@@ -110,7 +110,7 @@ def tolerance(answers: Answers, num_classes: int, settings: ToleranceSettings) -
             low = middle
         else:
             high = middle
-    return _with_errors(answers, clean_N, num_classes, (low + high) / 2)
+    return tolerance_at(answers, clean_N, num_classes, (low + high) / 2)
 
 
 def tolerance_ratio(watched: Tolerance, seen: Tolerance) -> ToleranceRatio:
@@ -154,7 +154,8 @@ def _shares(answers_SN: Tensor, num_classes: int) -> Float[Tensor, "S classes"]:
     return counts_SC.scatter_add_(1, answers_SN % (num_classes + 1), ones_SN) / answers_SN.shape[1]
 
 
-def _why_unreadable(clean_N: Tensor, num_classes: int, settings: ToleranceSettings) -> str | None:
+def why_unreadable(clean_N: Tensor, num_classes: int, settings: ToleranceSettings) -> str | None:
+    """Why τ of inputs with these answers (-1: not finite) says nothing; None if it does."""
     if len(clean_N) < settings.fewest_rows:
         return f"{len(clean_N)} rows, {settings.fewest_rows} are needed"
     if bool((clean_N < 0).any()):
@@ -165,10 +166,12 @@ def _why_unreadable(clean_N: Tensor, num_classes: int, settings: ToleranceSettin
     return None
 
 
-def _with_errors(
+def tolerance_at(
     answers: Answers, clean_N: Tensor, num_classes: int, log_scale: float
 ) -> Tolerance:
-    r"""τ with the variance of its logarithm, by the delta method: Var(log τ) = Var(κ)/(dκ/dlog s)².
+    r"""τ = exp(`log_scale`) with the variance of its logarithm.
+
+    By the delta method, Var(log τ) = Var(κ)/(dκ/dlog s)².
 
     The influence of row n in draw s on κ is
     (a - p_o)/(1 - p_e) - (1 - p_o)/(1 - p_e)²·(q(clean answer) + p(noisy answer) - 2 p_e).
@@ -183,6 +186,20 @@ def _with_errors(
     influence_SN -= (1.0 - observed_S1) / free_S1**2 * (chance_of_row_SN - 2.0 * chance_S[:, None])
     kappa_S = (observed_S - chance_S) / (1.0 - chance_S)
     slope = _slope(answers, clean_N, num_classes, log_scale)
+    return tolerance_with_errors(exp(log_scale), slope, influence_SN, kappa_S)
+
+
+def tolerance_with_errors(
+    value: float, slope: float, influence_SN: Float[Tensor, "S N"], kappa_S: Float[Tensor, " S"]
+) -> Tolerance:
+    """τ = `value` with the variances of its logarithm.
+
+    Args:
+        value: τ itself.
+        slope: dκ/dlog s there.
+        influence_SN: What each row contributes to κ in each draw.
+        kappa_S: κ in each draw, up to a constant.
+    """
     if not (isfinite(slope) and slope < 0.0):
         return Tolerance(value=nan, reason="more noise does not change more answers")
     # Rows differ, draws differ, and what neither explains must not be counted with both.
@@ -192,7 +209,7 @@ def _with_errors(
     of_residual = float(residual_SN.square().sum()) / (num_draws - 1) / num_rows
     of_rows = max(of_rows - of_residual / (num_rows * num_draws), 0.25 * of_rows)
     return Tolerance(
-        value=exp(log_scale),
+        value=value,
         row_variance=of_rows / slope**2,
         draw_effects_S=(kappa_S - kappa_S.mean()) / -slope,
     )

@@ -1,10 +1,20 @@
 """Distributions over the weights of a network; one method per module, one protocol."""
 
+from epigrok.posteriors.calling import (
+    Forward,
+    counted_positions,
+    evaluating,
+    network_logits,
+    split_batch,
+    swapped_logits,
+)
+from epigrok.posteriors.diagonal_laplace import DiagonalLaplace
 from epigrok.posteriors.ensemble import Ensemble
 from epigrok.posteriors.exact_laplace import ExactLaplace
-from epigrok.posteriors.gaussian import DiagonalGaussian
+from epigrok.posteriors.gaussian import DiagonalGaussian, HeadSample
+from epigrok.posteriors.head import Head, HeadInputs, HeadPass, head_inputs, head_pass
 from epigrok.posteriors.head_curvature import HeadCurvature, head_curvature
-from epigrok.posteriors.ivon import IVON
+from epigrok.posteriors.ivon import IVON, load_optimiser, save_optimiser
 from epigrok.posteriors.kinds import (
     FitData,
     FitRequest,
@@ -15,15 +25,20 @@ from epigrok.posteriors.kinds import (
     require_posteriors,
 )
 from epigrok.posteriors.last_layer_laplace import LastLayerLaplace, ProbitLaplace
+from epigrok.posteriors.mc_dropout import MCDropout
 from epigrok.posteriors.point import Point
+from epigrok.posteriors.predicting import Prediction, predict
 from epigrok.posteriors.protocol import (
     Facts,
     FittedPosterior,
     HeadPosterior,
+    Network,
     Posterior,
+    Predictor,
     Sample,
     VariationalOptimiser,
     features_of,
+    load_posterior,
     logits_of,
     sampled_logits,
 )
@@ -32,28 +47,49 @@ from epigrok.posteriors.weight_noise import WeightNoise
 __all__ = [
     "IVON",
     "DiagonalGaussian",
+    "DiagonalLaplace",
     "Ensemble",
     "ExactLaplace",
     "Facts",
     "FitData",
     "FitRequest",
     "FittedPosterior",
+    "Forward",
+    "Head",
     "HeadCurvature",
+    "HeadInputs",
+    "HeadPass",
     "HeadPosterior",
+    "HeadSample",
     "LastLayerLaplace",
+    "MCDropout",
+    "Network",
     "Point",
     "Posterior",
+    "Prediction",
+    "Predictor",
     "ProbitLaplace",
     "Sample",
     "VariationalOptimiser",
     "WeightNoise",
+    "counted_positions",
+    "evaluating",
     "features_of",
     "fit_posterior",
     "head_curvature",
+    "head_inputs",
+    "head_pass",
     "kind_of",
+    "load_optimiser",
+    "load_posterior",
     "logits_of",
+    "network_logits",
     "posterior_kinds",
+    "predict",
     "register_posterior",
     "require_posteriors",
     "sampled_logits",
+    "save_optimiser",
+    "split_batch",
+    "swapped_logits",
 ]

@@ -1,4 +1,4 @@
-r"""Curvature of the loss over a softmax head, in Kronecker factors streamed over the data.
+r"""Curvature of the loss over a softmax head, streamed over the data, and what it is streamed from.
 
 With features φ_n at the answers of clean training sequences and p_n = softmax(W φ_n), the
 Gauss-Newton matrix of the summed loss over the C x D head is
@@ -6,28 +6,50 @@ Gauss-Newton matrix of the summed loss over the C x D head is
     H = Σ_n (diag p_n - p_n p_nᵀ) ⊗ φ_n φ_nᵀ  ≈  B ⊗ A,
     B = Σ_n (diag p_n - p_n p_nᵀ),   A = (1/N) Σ_n φ_n φ_nᵀ.
 
-The factors are streamed in float64, so memory does not grow with the data.
+A bias is one more column of W, and one more feature that is always 1. The factors are streamed in
+float64, so memory does not grow with the data.
 
-Letters: N answers, D features, C classes.
+Letters: N answers, D features (with the one for a bias), C classes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
+from math import exp, isclose, log
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from epigrok.errors import UserError
+from epigrok.posteriors.calling import (
+    IGNORE_INDEX,
+    Forward,
+    counted_positions,
+    labels_at_their_logits,
+    split_batch,
+)
+from epigrok.posteriors.head import Head, head_pass
 from epigrok.uncertainty import log_probabilities
+
+Answers = tuple[Float[Tensor, "_ _"], Int[Tensor, " _"]]
+"""Features and the answers they should give."""
+PriorPrecision = float | Literal["evidence"]
+LARGEST_VOCABULARY = 8192
+"""Largest number of classes C; B then takes half a gigabyte."""
+LOG_PRECISION_BOUNDS = (-16.0, 18.0)
+"""Range in which the evidence search looks for log δ: δ from 1e-7 to 7e7."""
+_AT_BOUND = 1e-4
+"""Relative distance from a bound that counts as reaching it; the search never quite does."""
 
 
 @dataclass(frozen=True)
 class HeadCurvature:
     """Kronecker factors of the Gauss-Newton matrix, and the loss they belong to."""
 
-    weight_CD: Float[Tensor, "C D"]
+    head: Head
     class_factor_CC: Float[Tensor, "C C"]
     """B: a sum over answers."""
     feature_factor_DD: Float[Tensor, "D D"]
@@ -46,17 +68,21 @@ class HeadCurvature:
         return _eigh(self.feature_factor_DD)
 
 
-def head_curvature(
-    weight_CD: Float[Tensor, "C D"],
-    chunks: Iterable[tuple[Float[Tensor, "_ D"], Int[Tensor, " _"]]],
-) -> HeadCurvature:
+def head_curvature(head: Head, answers: Iterable[Answers]) -> HeadCurvature:
     """Stream the Kronecker factors over chunks of features and their answers."""
-    weight = weight_CD.detach().double()
-    class_factor_CC = weight.new_zeros(weight.shape[0], weight.shape[0])
-    feature_factor_DD = weight.new_zeros(weight.shape[1], weight.shape[1])
+    require_head(head)
+    weight = head.matrix.detach().double()
+    num_classes, width = weight.shape
+    if num_classes > LARGEST_VOCABULARY:
+        raise UserError(
+            f"a head of {num_classes} classes is too large for Kronecker factors, which take up to "
+            f"{LARGEST_VOCABULARY}; use DiagonalLaplace"
+        )
+    class_factor_CC = weight.new_zeros(num_classes, num_classes)
+    feature_factor_DD = weight.new_zeros(width, width)
     negative_log_likelihood, num_answers = 0.0, 0
-    for features_ND, answers_N in chunks:
-        phi_ND = features_ND.double()
+    for features, answers_N in answers:
+        phi_ND = head.extended(features).double()
         log_probs_NC = log_probabilities(phi_ND @ weight.T)
         probs_NC = log_probs_NC.exp()
         # Not p - p², which cancels as a prediction becomes certain.
@@ -65,18 +91,103 @@ def head_curvature(
         feature_factor_DD += phi_ND.T @ phi_ND
         negative_log_likelihood -= log_probs_NC.gather(1, answers_N[:, None]).sum().item()
         num_answers += len(phi_ND)
-    if num_answers == 0:
-        raise UserError("a Laplace fit needs at least one answer")
-    curvature = HeadCurvature(
-        weight,
+    require_answers(num_answers, class_factor_CC, feature_factor_DD)
+    return HeadCurvature(
+        head,
         class_factor_CC,
         feature_factor_DD / num_answers,
         negative_log_likelihood,
         num_answers,
     )
-    if not (class_factor_CC.isfinite().all() and feature_factor_DD.isfinite().all()):
-        raise ValueError("the Laplace factors are not finite: the features or the head are not")
-    return curvature
+
+
+def head_answers(
+    model: nn.Module,
+    loader: Iterable[Any],
+    *,
+    head: str | None = None,
+    forward: Forward | None = None,
+    ignore_index: int = IGNORE_INDEX,
+) -> tuple[Head, Iterator[Answers]]:
+    """The head of `model`, and features and labels of the answers that count, batch by batch."""
+
+    def passes() -> Iterator[tuple[Head, Answers]]:
+        name = head
+        for batch in loader:
+            inputs, labels = split_batch(batch)
+            if labels is None:
+                raise UserError("a Laplace fit needs labels: pairs (inputs, labels), or 'labels'")
+            seen = head_pass(model, inputs, forward, head=name)
+            labels = labels_at_their_logits(model, batch, labels, ignore_index)
+            is_counted = counted_positions(seen.logits, inputs, labels, ignore_index=ignore_index)
+            labels = labels.to(seen.logits.device).view(is_counted.shape)
+            yield seen.head, (seen.features[is_counted], labels[is_counted])
+            name = seen.head.weight_name
+
+    found = passes()
+    first = next(found, None)
+    if first is None:
+        raise UserError("a Laplace fit needs at least one batch, and the loader has none")
+    return first[0], (answers for _, answers in chain([first], found))
+
+
+def require_head(head: object) -> None:
+    """Refuse a bare matrix: it does not tell whether there is a bias."""
+    if not isinstance(head, Head):
+        raise UserError(
+            f"a head is needed, got {type(head).__name__}; use Head.of(layer), so that its bias is "
+            "not forgotten"
+        )
+
+
+def require_answers(num_answers: int, *curvatures: Tensor) -> None:
+    """Refuse a fit to nothing, or to what is not finite."""
+    if num_answers == 0:
+        raise UserError("a Laplace fit needs at least one answer")
+    if not all(curvature.isfinite().all() for curvature in curvatures):
+        raise ValueError("the curvature is not finite: the features or the head are not")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Log marginal likelihood of a head: -NLL - ½(log det P - CD log δ + δ‖W‖²)."""
+
+    negative_log_likelihood: float
+    values: Tensor
+    """Eigenvalues of the curvature, in any shape."""
+    squared_norm: float
+
+    def log_at(self, prior_precision: float) -> float:
+        """Its value at the prior precision δ."""
+        log_ratio = torch.log1p(self.values / prior_precision).sum().item()
+        penalty = prior_precision * self.squared_norm
+        return -self.negative_log_likelihood - 0.5 * (log_ratio + penalty)
+
+    def prior_precision(self, wanted: PriorPrecision) -> float:
+        """The prior precision that is asked for: a number, or that of largest evidence."""
+        found = self._optimum() if wanted == "evidence" else wanted
+        if not found > 0:
+            raise UserError(f"the prior precision must be positive, got {found}")
+        return found
+
+    def _optimum(self) -> float:
+        # Imported here, because only this function needs SciPy, which is slow to import.
+        from scipy.optimize import minimize_scalar
+
+        result = minimize_scalar(
+            lambda log_precision: -self.log_at(exp(log_precision)),
+            bounds=LOG_PRECISION_BOUNDS,
+            method="bounded",
+            options={"xatol": 1e-6},
+        )
+        return exp(result.x)
+
+
+def is_at_bound(prior_precision: float) -> bool:
+    """Whether the search for the evidence optimum ended at one of its bounds."""
+    return any(
+        isclose(log(prior_precision), bound, rel_tol=_AT_BOUND) for bound in LOG_PRECISION_BOUNDS
+    )
 
 
 def _eigh(matrix: Tensor) -> tuple[Tensor, Tensor]:

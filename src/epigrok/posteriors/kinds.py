@@ -20,6 +20,7 @@ from epigrok.columns import Column
 from epigrok.config import OptimiserConfig, PosteriorName, RunConfig, TaskConfig, parse_posterior
 from epigrok.config.checks import require
 from epigrok.model import Network
+from epigrok.posteriors.head import Head, own_head
 from epigrok.posteriors.head_curvature import HeadCurvature, head_curvature
 from epigrok.posteriors.protocol import Posterior
 from epigrok.registry import Registry
@@ -41,9 +42,14 @@ class FitData:
     """Features and answers at scored positions, a bounded number at a time."""
 
     @cached_property
+    def head(self) -> Head:
+        """A copy of the output head."""
+        return own_head(self.model, self.model.head_weight)
+
+    @cached_property
     def head_curvature(self) -> HeadCurvature:
         """Curvature of the loss over the output head, computed once for all posteriors."""
-        return head_curvature(self.model.head_weight, self.answers())
+        return head_curvature(self.head, self.answers())
 
 
 @dataclass(frozen=True)

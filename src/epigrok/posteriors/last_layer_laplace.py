@@ -7,42 +7,44 @@ the *head* alone; an embedding tied to it does not change.
 Letters: N answers, D features, C classes, B sequences, T answers in a sequence.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from math import exp, isclose, log
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from epigrok.columns import Column
 from epigrok.config import OptimiserConfig, PosteriorName
 from epigrok.config.checks import require
-from epigrok.errors import UserError
-from epigrok.posteriors.gaussian import HeadGaussian
-from epigrok.posteriors.head_curvature import HeadCurvature
+from epigrok.posteriors.calling import IGNORE_INDEX, Forward
+from epigrok.posteriors.gaussian import HeadGaussian, HeadSample
+from epigrok.posteriors.head import Head
+from epigrok.posteriors.head_curvature import (
+    Evidence,
+    HeadCurvature,
+    PriorPrecision,
+    head_answers,
+    head_curvature,
+)
 from epigrok.posteriors.kinds import (
     POSTERIOR_SEED,
     FitRequest,
     positive_number,
     register_posterior,
 )
-from epigrok.posteriors.protocol import HEAD, Facts, Sample
+from epigrok.posteriors.protocol import Facts, save_posterior
 from epigrok.random_streams import normal, stream_key
 
-PriorPrecision = float | Literal["evidence"]
-LOG_PRECISION_BOUNDS = (-16.0, 18.0)
-"""Range in which the evidence search looks for log δ: δ from 1e-7 to 7e7."""
-_AT_BOUND = 1e-4
-"""Relative distance from a bound that counts as reaching it; the search never quite does."""
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LastLayerLaplace(HeadGaussian):
     """The Kronecker-factored posterior, in the eigenbases of its factors."""
 
-    weight_CD: Float[Tensor, "C D"]
+    head: Head
     class_basis_CC: Float[Tensor, "C C"]
     feature_basis_DD: Float[Tensor, "D D"]
     precision_CD: Float[Tensor, "C D"]
@@ -50,7 +52,6 @@ class LastLayerLaplace(HeadGaussian):
     prior_precision: float
     log_evidence: float
     num_answers: int
-    """Answers it was fitted to: the curvature is a sum over them."""
     name: str = "laplace"
     seed: int = 0
     max_samples: int | None = None
@@ -58,8 +59,35 @@ class LastLayerLaplace(HeadGaussian):
     @classmethod
     def fit(
         cls,
+        model: nn.Module,
+        loader: Iterable[Any],
+        *,
+        head: str | None = None,
+        forward: Forward | None = None,
+        ignore_index: int = IGNORE_INDEX,
+        prior: PriorPrecision = "evidence",
+    ) -> "LastLayerLaplace":
+        """The posterior over the head of any network; the network stays as it is.
+
+        Args:
+            model: Its logits must be what its head returns, or rows of it.
+            loader: Batches: pairs (inputs, labels), or mappings with `labels`. They should be the
+                training data, each once: the width of the posterior depends on their number.
+            head: Name of the last layer, where several return the logits.
+            forward: Calls the model on a batch's inputs, if it needs a way of its own.
+            ignore_index: Label of positions that do not count.
+            prior: Prior precision of weights and bias, or "evidence" for the most likely one.
+        """
+        found, answers = head_answers(
+            model, loader, head=head, forward=forward, ignore_index=ignore_index
+        )
+        return cls.from_curvature(head_curvature(found, answers), prior)
+
+    @classmethod
+    def from_curvature(
+        cls,
         curvature: HeadCurvature,
-        prior_precision: PriorPrecision,
+        prior: PriorPrecision,
         name: str = "laplace",
         seed: int = 0,
     ) -> "LastLayerLaplace":
@@ -67,34 +95,25 @@ class LastLayerLaplace(HeadGaussian):
         class_values_C, class_basis_CC = curvature.class_eigen
         feature_values_D, feature_basis_DD = curvature.feature_eigen
         values_CD = class_values_C[:, None] * feature_values_D
-        if prior_precision == "evidence":
-            prior_precision = _evidence_optimum(curvature, values_CD)
-        if not prior_precision > 0:
-            raise UserError(f"the prior precision must be positive, got {prior_precision}")
+        squared_norm = curvature.head.matrix.double().square().sum().item()
+        evidence = Evidence(curvature.negative_log_likelihood, values_CD, squared_norm)
+        prior_precision = evidence.prior_precision(prior)
         return cls(
-            curvature.weight_CD.double(),
+            curvature.head,
             class_basis_CC,
             feature_basis_DD,
             values_CD + prior_precision,
             prior_precision,
-            _log_evidence(curvature, values_CD, prior_precision),
+            evidence.log_at(prior_precision),
             curvature.num_answers,
             name,
             seed,
         )
 
-    @property
-    def facts(self) -> Facts:
-        """Prior precision, evidence, number of answers, and whether the search hit a bound."""
-        return {
-            "prior_precision": self.prior_precision,
-            "log_evidence": self.log_evidence,
-            "num_fit_answers": self.num_answers,
-            "prior_precision_is_at_bound": any(
-                isclose(log(self.prior_precision), bound, rel_tol=_AT_BOUND)
-                for bound in LOG_PRECISION_BOUNDS
-            ),
-        }
+    @cached_property
+    def weight_CD(self) -> Float[Tensor, "C D"]:
+        """The mean, with the bias as last column."""
+        return self.head.matrix.double()
 
     def sample_head(self, index: int) -> Float[Tensor, "C D"]:
         """Head weights of sample `index`.
@@ -115,7 +134,7 @@ class LastLayerLaplace(HeadGaussian):
 
     def logit_variance(self, features: Float[Tensor, "*N D"]) -> Float[Tensor, "*N C"]:
         """Variance of each logit at given features."""
-        squared = (features.double() @ self.feature_basis_DD).square()
+        squared = (self.head.extended(features.double()) @ self.feature_basis_DD).square()
         return squared @ self.precision_CD.reciprocal().T @ self.class_basis_CC.square().T
 
 
@@ -129,45 +148,35 @@ class ProbitLaplace:
     posterior: LastLayerLaplace
     name: str = "laplace-probit"
     max_samples: int | None = 1
+    save = save_posterior
 
     @property
     def facts(self) -> Facts:
         """The facts of its Laplace posterior."""
         return self.posterior.facts
 
-    def sample(self, index: int) -> Sample:
+    @property
+    def head_name(self) -> str | None:
+        """What the model calls the weight of its head."""
+        return self.posterior.head_name
+
+    def sample(self, index: int) -> HeadSample:
         """The mean weights: the damping happens in `head_logits`."""
         del index
-        return {HEAD: self.posterior.weight_CD.to(torch.float32)}
+        return HeadSample(self.posterior.head)
 
     def head_logits(
-        self, features_BTD: Float[Tensor, "B T D"], index: int
-    ) -> Float[Tensor, "B T C"]:
+        self, features: Float[Tensor, "*positions D"], index: int
+    ) -> Float[Tensor, "*positions C"]:
         """Damped logits."""
         del index
-        mean = functional.linear(features_BTD.double(), self.posterior.weight_CD)
-        variance = self.posterior.logit_variance(features_BTD)
+        extended = self.posterior.head.extended(features.double())
+        mean = functional.linear(extended, self.posterior.weight_CD)
+        variance = self.posterior.logit_variance(features)
         return mean / (1.0 + torch.pi / 8.0 * variance).sqrt()
 
-
-def _log_evidence(curvature: HeadCurvature, values_CD: Tensor, prior_precision: float) -> float:
-    """Log marginal likelihood: -NLL - ½(log det P - CD log δ + δ‖W‖²)."""
-    log_ratio = torch.log1p(values_CD / prior_precision).sum().item()
-    penalty = prior_precision * curvature.weight_CD.square().sum().item()
-    return -curvature.negative_log_likelihood - 0.5 * (log_ratio + penalty)
-
-
-def _evidence_optimum(curvature: HeadCurvature, values_CD: Tensor) -> float:
-    # Imported here, because only this function needs SciPy, which is slow to import.
-    from scipy.optimize import minimize_scalar
-
-    result = minimize_scalar(
-        lambda log_precision: -_log_evidence(curvature, values_CD, exp(log_precision)),
-        bounds=LOG_PRECISION_BOUNDS,
-        method="bounded",
-        options={"xatol": 1e-6},
-    )
-    return exp(result.x)
+    def __repr__(self) -> str:
+        return f"ProbitLaplace({self.posterior!r})"
 
 
 FACTS = (
@@ -199,7 +208,7 @@ def fit_laplace(request: FitRequest) -> LastLayerLaplace:
     """Laplace over the run's head; by default the prior precision is the weight decay."""
     prior = request.optim.head_weight_decay if request.value is None else request.value
     curvature = request.data.head_curvature
-    return LastLayerLaplace.fit(curvature, prior, request.name.text, POSTERIOR_SEED)
+    return LastLayerLaplace.from_curvature(curvature, prior, request.name.text, POSTERIOR_SEED)
 
 
 @register_posterior("laplace-probit", "point", prior_argument, require_prior, FACTS)

@@ -1,40 +1,37 @@
 """The weights themselves: a posterior without spread, whose epistemic uncertainty is zero."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn import functional
+from torch import Tensor, nn
 
-from epigrok.model import Network
+from epigrok.posteriors.gaussian import frozen_tensors
 from epigrok.posteriors.kinds import FitRequest, register_posterior
-from epigrok.posteriors.protocol import HEAD, Sample
+from epigrok.posteriors.protocol import save_posterior
 
 
 @dataclass(frozen=True)
 class Point:
-    """The maximum-a-posteriori weights."""
+    """The weights that were found, as if they were certain."""
 
-    head_weight_CD: Float[Tensor, "C D"]
+    tensors: Mapping[str, Tensor]
+    """Parameters and buffers."""
     name: str = "point"
     max_samples: int | None = 1
+    save = save_posterior
 
     @classmethod
-    def of(cls, model: Network) -> "Point":
+    def of(cls, model: nn.Module) -> "Point":
         """The present weights of `model`."""
-        return cls(model.head_weight.detach().clone())
+        return cls(frozen_tensors(model))
 
-    def sample(self, index: int) -> Sample:
-        """The unchanged head."""
+    def sample(self, index: int) -> Mapping[str, Tensor]:
+        """The weights."""
         del index
-        return {HEAD: self.head_weight_CD}
+        return self.tensors
 
-    def head_logits(
-        self, features_BTD: Float[Tensor, "B T D"], index: int
-    ) -> Float[Tensor, "B T C"]:
-        """The network's own logits."""
-        del index
-        return functional.linear(features_BTD, self.head_weight_CD)
+    def __repr__(self) -> str:
+        return f"Point({len(self.tensors)} tensors)"
 
 
 @register_posterior("point", role="point")

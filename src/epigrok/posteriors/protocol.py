@@ -4,33 +4,60 @@ A posterior is an immutable value. Its sample `index` is a pure function of the 
 and the index, so that two checkpoints evaluated with the same indices share their random numbers.
 Samples never touch the live weights: `logits_of` puts them in their place for one prediction.
 
-Letters: B rows, L tokens, T answers, C classes, D features.
+Letters: T answers or other positions, C classes, D features.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import is_dataclass
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from jaxtyping import Float, Int
+import torch
+from jaxtyping import Float
 from torch import Tensor, nn
-from torch.func import functional_call
-from torch.nn import functional
 
-from epigrok.model import Network
+from epigrok.posteriors.calling import Forward, evaluating, swapped_logits
+from epigrok.posteriors.head import head_pass
+from epigrok.tensor_files import read_record, write_record
 
-HEAD = "head"
-"""Name under which a sample replaces the output head alone, tied to an embedding or not."""
-
-Sample = Mapping[str, Tensor]
-"""Parameters to replace, or `HEAD` alone; the others keep their live value. See `logits_of`."""
-
+FILE_FORMAT = "epigrok-posterior-1"
 Facts = Mapping[str, float]
 """Columns that tables keep beside a posterior's scores."""
 
 
 @runtime_checkable
+class Predictor(Protocol):
+    """A sample that predicts by itself, because it is not, or not only, a set of parameters."""
+
+    def logits(
+        self, model: nn.Module, inputs: Any, forward: Forward | None
+    ) -> Float[Tensor, "*positions C"]:
+        """The logits of `model` under this sample; the caller sees to its mode."""
+        ...
+
+
+Sample = Mapping[str, Tensor] | Predictor
+"""Parameters and buffers to replace; the others keep their live value. Or what predicts itself."""
+
+
+@runtime_checkable
+class Network(Protocol):
+    """A network that tells what its head sees, as those of this package do."""
+
+    @property
+    def head_weight(self) -> Float[Tensor, "C D"]:
+        """Weights that turn features into logits; there is no bias."""
+        ...
+
+    def features(self, inputs: Any, /) -> Float[Tensor, "*positions D"]:
+        """What the head sees at the positions that have logits."""
+        ...
+
+
+@runtime_checkable
 class Posterior(Protocol):
-    """A distribution over the weights of a network."""
+    """A distribution over the weights of a network, or over what else its predictions depend on."""
 
     @property
     def name(self) -> str:
@@ -43,17 +70,20 @@ class Posterior(Protocol):
         ...
 
     def sample(self, index: int) -> Sample:
-        """Parameters of sample `index`, a pure function of the posterior and the index."""
+        """Sample `index`, a pure function of the posterior and the index."""
         ...
 
 
 @runtime_checkable
 class HeadPosterior(Posterior, Protocol):
-    """A posterior that leaves everything before the output head as it is."""
+    """A posterior that leaves everything before the output head as it is.
+
+    Where it also has a `head_name`, that is what the model calls the weight of its head.
+    """
 
     def head_logits(
-        self, features_BTD: Float[Tensor, "B T D"], index: int
-    ) -> Float[Tensor, "B T C"]:
+        self, features: Float[Tensor, "*positions D"], index: int
+    ) -> Float[Tensor, "*positions C"]:
         """Logits of sample `index`, from features computed once for all samples."""
         ...
 
@@ -64,7 +94,7 @@ class FittedPosterior(Posterior, Protocol):
 
     @property
     def facts(self) -> Facts:
-        """What its width hangs on."""
+        """What its width depends on."""
         ...
 
 
@@ -72,8 +102,8 @@ class FittedPosterior(Posterior, Protocol):
 class VariationalOptimiser(Protocol):
     """An optimiser that carries a posterior over the weights it trains, as IVON does."""
 
-    def sampled_weights(self) -> AbstractContextManager[None]:
-        """Set the parameters to a sample for the time of a `with` block."""
+    def sampled_weights(self, sample: int = 0) -> AbstractContextManager[None]:
+        """Set the parameters to a sample of this step for the time of a `with` block."""
         ...
 
     def posterior(self, model: nn.Module, seed: int = 0) -> Any:
@@ -85,34 +115,63 @@ class VariationalOptimiser(Protocol):
         ...
 
 
+def save_posterior(posterior: Posterior, path: Path | str) -> None:
+    """Write a posterior to one file in the safetensors format, which `load_posterior` reads."""
+    write_record(posterior, path, FILE_FORMAT)
+
+
+def load_posterior(path: Path | str, device: torch.device | str = "cpu") -> Any:
+    """The posterior that was written to `path`."""
+    # Here and not above: the classes are made of what this module defines.
+    from epigrok import posteriors
+
+    offered = {name: getattr(posteriors, name) for name in posteriors.__all__}
+    classes = {name: value for name, value in offered.items() if is_dataclass(value)}
+    return read_record(path, FILE_FORMAT, classes, device)
+
+
 def sampled_logits(
-    model: Network,
+    model: nn.Module,
     posterior: Posterior,
-    tokens: Sequence[Int[Tensor, "_ L"]],
+    inputs: Sequence[Any],
     num_samples: int,
-) -> Iterator[Iterator[Float[Tensor, "_ T C"]]]:
-    """For samples 0 … num_samples - 1 in turn, the logits of each chunk of rows in turn."""
+    forward: Forward | None = None,
+) -> Iterator[Iterator[Float[Tensor, "*positions C"]]]:
+    """For samples 0 … num_samples - 1 in turn, the logits of each part of the inputs in turn.
+
+    The caller has put the model into evaluation mode.
+    """
     if isinstance(posterior, HeadPosterior):
-        features = [features_of(model, tokens_BL) for tokens_BL in tokens]
+        name = getattr(posterior, "head_name", None)
+        features = [features_of(model, part, forward, name) for part in inputs]
         for index in range(num_samples):
-            yield (posterior.head_logits(features_BTD, index) for features_BTD in features)
+            yield (posterior.head_logits(seen, index) for seen in features)
         return
     for index in range(num_samples):
-        parameters = dict(posterior.sample(index))
-        yield (logits_of(model, parameters, tokens_BL) for tokens_BL in tokens)
+        sample = posterior.sample(index)
+        yield (_logits_under(model, sample, part, forward) for part in inputs)
 
 
 def logits_of(
-    model: Network, sample: Sample, tokens_BL: Int[Tensor, "B L"]
-) -> Float[Tensor, "B T C"]:
-    """The logits of `model` with the parameters of `sample` in the place of its own."""
-    if HEAD in sample:
-        # An embedding tied to the head stays as it was, which `functional_call` cannot do.
-        return functional.linear(model.features(tokens_BL), sample[HEAD])
-    logits_BTC: Float[Tensor, "B T C"] = functional_call(model, dict(sample), (tokens_BL,))
-    return logits_BTC
+    model: nn.Module, sample: Sample, inputs: Any, forward: Forward | None = None
+) -> Float[Tensor, "*positions C"]:
+    """The logits of `model` under `sample`, in evaluation mode; the model stays as it is."""
+    with evaluating(model):
+        return _logits_under(model, sample, inputs, forward)
 
 
-def features_of(model: Network, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B T D"]:
+def features_of(
+    model: nn.Module, inputs: Any, forward: Forward | None = None, head: str | None = None
+) -> Float[Tensor, "*positions D"]:
     """What the head of the model sees."""
-    return model.features(tokens_BL)
+    if isinstance(model, Network) and forward is None:
+        return model.features(inputs)
+    return head_pass(model, inputs, forward, head=head).features
+
+
+def _logits_under(
+    model: nn.Module, sample: Sample, inputs: Any, forward: Forward | None
+) -> Float[Tensor, "*positions C"]:
+    if isinstance(sample, Predictor):
+        return sample.logits(model, inputs, forward)
+    return swapped_logits(model, sample, inputs, forward)

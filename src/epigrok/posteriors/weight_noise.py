@@ -7,9 +7,9 @@ is to small changes of its weights.
 from dataclasses import replace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from epigrok.posteriors.gaussian import DiagonalGaussian, frozen_parameters
+from epigrok.posteriors.gaussian import DiagonalGaussian, frozen_tensors
 from epigrok.posteriors.kinds import (
     POSTERIOR_SEED,
     FitRequest,
@@ -24,27 +24,28 @@ class WeightNoise:
     @staticmethod
     def relative(model: nn.Module, scale: float, seed: int = 0) -> DiagonalGaussian:
         """Noise of `scale` times the standard deviation of each matrix's own entries."""
-        mean = frozen_parameters(model)
         deviation = {
             # A single entry has no standard deviation.
             name: scale * (weights.std() if weights.numel() > 1 else weights.new_zeros(()))
-            for name, weights in mean.items()
-            if weights.ndim >= 2
+            for name, weights in _matrices(model).items()
         }
-        return DiagonalGaussian(f"weight-noise:{scale:g}", mean, deviation, seed)
+        return DiagonalGaussian(f"weight-noise:{scale:g}", frozen_tensors(model), deviation, seed)
 
     @staticmethod
     def isotropic(
         model: nn.Module, sigma: float, seed: int = 0, name: str = "isotropic"
     ) -> DiagonalGaussian:
         """The same standard deviation for every entry of every matrix."""
-        mean = frozen_parameters(model)
         deviation = {
             key: torch.full((), sigma, device=weights.device)
-            for key, weights in mean.items()
-            if weights.ndim >= 2
+            for key, weights in _matrices(model).items()
         }
-        return DiagonalGaussian(name, mean, deviation, seed)
+        return DiagonalGaussian(name, frozen_tensors(model), deviation, seed)
+
+
+def _matrices(model: nn.Module) -> dict[str, Tensor]:
+    named = {name: weights.detach() for name, weights in model.named_parameters()}
+    return {name: weights for name, weights in named.items() if weights.ndim >= 2}
 
 
 @register_posterior("weight-noise", role="control", read_argument=positive_number)

@@ -1,6 +1,5 @@
-"""Whether a run directory holds what it should: every file, every row, every digest. No torch."""
+"""Check that a run directory is complete and undamaged: files, rows, digests. No torch."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,33 +17,34 @@ from epigrok.checkpoint_files import (
 from epigrok.columns import ColumnType
 from epigrok.errors import UserError
 from epigrok.evaluation.schema import TABLES, TRAINING_TABLES
-from epigrok.files import digest_of, read_regular
+from epigrok.files import digest_of, read_json
 from epigrok.records.directory import CONFIG, PARQUET, WORLD, RunDirectory, run_directories
 from epigrok.records.manifest import DESCRIPTION, DONE, read_manifest
 from epigrok.records.table_checks import extent_problem, row_problem, table_content
 
 RESTORE = "restore it from a copy, or remove DONE and train the run again with --start-over"
+GO_ON = "restore it from a copy, or remove DONE: training then goes on from a checkpoint"
 START_OVER = "restore it from a copy, or train the run again with --start-over"
 EVALUATE = "remove what is damaged and evaluate the run again"
-RESUMES = "nothing is lost: training goes on from another checkpoint and moves this one aside"
-REWRITTEN = "nothing is lost: it is written anew when the run goes on"
+RESUMES = "nothing is lost: training resumes from another checkpoint and moves this one aside"
+REWRITTEN = "nothing is lost: the next process that works on the run writes it again"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is wrong with a run."""
+    """A problem with a run."""
 
     file: Path
     problem: str
     remedy: str
-    """Whether and how it can be repaired."""
+    """How to repair it, or why there is no need."""
 
     def __str__(self) -> str:
         return f"{self.file}: {self.problem}; {self.remedy}"
 
 
 def check(directory: Path) -> dict[Path, list[Finding]]:
-    """What is wrong with each run of a sweep, or with the one run that `directory` is."""
+    """The problems of each run in `directory`, which is a sweep or a single run."""
     runs = run_directories(directory)
     if not runs:
         raise UserError(f"there are no runs in {directory}")
@@ -52,7 +52,7 @@ def check(directory: Path) -> dict[Path, list[Finding]]:
 
 
 def check_run(run: RunDirectory) -> list[Finding]:
-    """Everything that is wrong with one run; a file that cannot be read is one of them."""
+    """All problems of one run; a file that cannot be read counts as one."""
     found: list[Finding] = []
     for part in (_identity, _records, _tables, _checkpoints, _files):
         try:
@@ -64,11 +64,11 @@ def check_run(run: RunDirectory) -> list[Finding]:
 
 
 def problem_with_finished(run: RunDirectory, table: str | None = None) -> str | None:
-    """The first way in which the tables of a finished run differ from what DONE says, if any.
+    """How the tables of a finished run differ from what DONE lists: the first difference, or None.
 
     Args:
-        run: A run; one that is not finished has no such problem.
-        table: Compare digests of this table; of all if None.
+        run: A run; None is returned if it is not finished.
+        table: The table to compare; all of them if None.
     """
     manifest = read_manifest(run.path)
     if manifest is None:
@@ -82,7 +82,7 @@ def problem_with_finished(run: RunDirectory, table: str | None = None) -> str | 
     if table is None or not TABLES[table].file:
         parquet, digest = run.path / PARQUET, manifest["files"].get(PARQUET)
         if digest is not None and (not parquet.exists() or digest_of(parquet) != digest):
-            return f"{parquet} is damaged: it is not as it was when the run was finished"
+            return f"{parquet} is damaged: it changed after the run was finished"
     return None
 
 
@@ -99,28 +99,28 @@ def _identity(run: RunDirectory) -> Iterator[Finding]:
         if not run.description().missing_plugins():
             yield Finding(run.path / CONFIG, str(error), "restore it from a copy")
     if (run.path / DONE).exists() and read_manifest(run.path) is None:
-        remedy = "remove it; training then goes on from the newest checkpoint"
+        remedy = "remove it; training then resumes from the newest checkpoint"
         if not any(steps_with(run.checkpoints, RESUME)):
             remedy = START_OVER
-        yield Finding(run.path / DONE, "it does not belong to this run as it is", remedy)
+        yield Finding(run.path / DONE, "it does not match this run's configuration", remedy)
 
 
 def _records(run: RunDirectory) -> Iterator[Finding]:
-    """Status and provenance, which nothing depends on."""
+    """Status and provenance: no result depends on them."""
     for name in ("status.json", "provenance.json"):
         path = run.path / name
         if not path.exists():
             continue
         try:
-            is_object = isinstance(json.loads(read_regular(path)), dict)
-        except (ValueError, RecursionError):
+            is_object = isinstance(read_json(path), dict)
+        except ValueError:
             is_object = False
         if not is_object:
-            yield Finding(path, "it is no JSON object", REWRITTEN)
+            yield Finding(path, "it is not a JSON object", REWRITTEN)
 
 
 def _tables(run: RunDirectory) -> Iterator[Finding]:
-    """Rows, columns, types and keys; and that none is missing."""
+    """Rows, columns, types and keys of every table, and missing tables."""
     manifest, extents = read_manifest(run.path), _newest_extents(run)
     is_done = manifest is not None
     known = manifest["tables"] if manifest is not None else extents
@@ -130,11 +130,12 @@ def _tables(run: RunDirectory) -> Iterator[Finding]:
             continue
         path, is_training = run.table(name), name in TRAINING_TABLES
         content = table_content(path)
-        remedy = (RESTORE if is_done else START_OVER) if is_training else EVALUATE
+        remedy = _remedy(run, is_done) if is_training else EVALUATE
         extent = known.get(name) if is_training else None
         if isinstance(extent, Mapping):
             if content is None and extent.get("rows") != 0:
-                yield Finding(path, f"it is missing, with {extent.get('rows')} rows", remedy)
+                missing = f"it is missing; it should have {extent.get('rows')} rows"
+                yield Finding(path, missing, remedy)
             problem = None if content is None else extent_problem(content, extent, is_done)
             if problem is not None:
                 yield Finding(path, problem, remedy)
@@ -142,6 +143,14 @@ def _tables(run: RunDirectory) -> Iterator[Finding]:
             problem = row_problem(table, facts, content, may_be_cut=not is_done and is_training)
             if problem is not None:
                 yield Finding(path, problem, remedy)
+
+
+def _remedy(run: RunDirectory, is_done: bool) -> str:
+    """What to do about a damaged table or file of training."""
+    if not is_done:
+        return START_OVER
+    # A finished run has nothing to resume from: then DONE is what is wrong.
+    return GO_ON if any(steps_with(run.checkpoints, RESUME)) else RESTORE
 
 
 def _facts(run: RunDirectory) -> dict[str, ColumnType]:
@@ -153,7 +162,7 @@ def _facts(run: RunDirectory) -> dict[str, ColumnType]:
 
 
 def _checkpoints(run: RunDirectory) -> Iterator[Finding]:
-    """Digests of every file that a checkpoint still has."""
+    """The digest of every file of every checkpoint."""
     resumable = sorted(steps_with(run.checkpoints, RESUME))
     for step in sorted(steps_with(run.checkpoints)):
         path = checkpoint_path(run.checkpoints, step)
@@ -163,21 +172,21 @@ def _checkpoints(run: RunDirectory) -> Iterator[Finding]:
             others = set(resumable) - {step}
             yield Finding(path, problem, RESUMES if others or run.is_done else START_OVER)
     if not run.is_done and not resumable and _has_steps(run):
-        problem = "the run is not finished and there is nothing to resume it from"
+        problem = "the run is not finished and has no checkpoint to resume from"
         yield Finding(run.checkpoints, problem, START_OVER)
-    if run.is_done and not checkpoint_steps(run.checkpoints) and run.checkpoints.exists():
+    is_empty = run.checkpoints.exists() and not checkpoint_steps(run.checkpoints)
+    if run.is_done and run.keeps_weights and is_empty:
         yield Finding(run.checkpoints, "no weights are left", RESTORE)
 
 
 def _has_steps(run: RunDirectory) -> bool:
     """Whether any table knows of a step after the first."""
-    return any(
-        (run.table(name).exists() and run.table(name).stat().st_size > 0) for name in ("training",)
-    )
+    training = run.table("training")
+    return training.exists() and training.stat().st_size > 0
 
 
 def _files(run: RunDirectory) -> Iterator[Finding]:
-    """World, Parquet table and small files: digests."""
+    """The digests of the world, the Parquet table and the shards by context length."""
     manifest = read_manifest(run.path)
     extents = _newest_extents(run)
     if manifest is not None:
@@ -191,17 +200,17 @@ def _files(run: RunDirectory) -> Iterator[Finding]:
         if path.parent not in (run.path, run.path / "positions"):
             continue
         if not path.exists():
-            yield Finding(path, "it is missing", RESTORE if manifest else START_OVER)
+            yield Finding(path, "it is missing", _remedy(run, manifest is not None))
         elif digest_of(path) != digest:
-            problem = "it is not as it was written: the digest differs"
-            yield Finding(path, problem, RESTORE if manifest else START_OVER)
+            problem = "it changed after it was written: its digest differs"
+            yield Finding(path, problem, _remedy(run, manifest is not None))
 
 
 def _newest_extents(run: RunDirectory) -> dict[str, Any]:
-    """How far each table was written at the newest intact checkpoint to resume from."""
+    """The extents of all tables at the newest intact checkpoint to resume from."""
     for step in sorted(steps_with(run.checkpoints, RESUME), reverse=True):
         path = checkpoint_path(run.checkpoints, step)
         if problem_with_checkpoint(path, (EXTENTS,)) is None:
-            values = json.loads((path / EXTENTS).read_bytes())
-            return values if isinstance(values, dict) else {}
+            extents: dict[str, Any] = read_json(path / EXTENTS)
+            return extents
     return {}

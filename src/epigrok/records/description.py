@@ -2,9 +2,9 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from epigrok.columns import Column
+from epigrok.columns import Column, ColumnType
 from epigrok.config import Split
 from epigrok.errors import UserError
 from epigrok.records.manifest import DESCRIPTION
@@ -19,18 +19,18 @@ __all__ = [
 ]
 
 FORMAT = 1
-"""Of run directories; a directory with another number is refused."""
+"""Format number of run directories; a directory with another number is refused."""
 
 
 @dataclass(frozen=True)
 class TrackedPosterior:
-    """A posterior of the run, as its tables have it."""
+    """A posterior that the run evaluates, as its tables show it."""
 
     name: str
     role: str
-    """`point`, `inferred` from the data, or a `control` that knows nothing of them."""
+    """`point`, `inferred` from the data, or a `control` that does not depend on them."""
     facts: tuple[Column, ...]
-    """Columns that its rows have beside the metrics."""
+    """Columns that its rows have in addition to the metrics."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class RunDescription:
     plugins: tuple[NeededPlugin, ...]
 
     def missing_plugins(self) -> str:
-        """What to say where the run needs something that is not there; empty without plugins."""
+        """The message for a run whose plugins are not loaded; empty if it needs none."""
         if not self.plugins:
             return ""
         names = " and ".join(f"{p.file} ({', '.join(p.provides)})" for p in self.plugins)
@@ -67,7 +67,7 @@ class RunDescription:
 
 
 def description_from_json(values: Any, path: Path) -> RunDescription:
-    """What `to_json` wrote; anything else is refused in a sentence."""
+    """Read what `to_json` wrote; refuse anything else with one sentence."""
     number = values.get("format") if isinstance(values, dict) else None
     if number != FORMAT:
         raise UserError(
@@ -80,9 +80,7 @@ def description_from_json(values: Any, path: Path) -> RunDescription:
             num_examples=_whole(values["num_examples"]),
             splits=tuple(Split(**split) for split in values["splits"]),
             posteriors=tuple(
-                TrackedPosterior(
-                    str(p["name"]), str(p["role"]), tuple(Column(**c) for c in p["facts"])
-                )
+                TrackedPosterior(str(p["name"]), str(p["role"]), tuple(map(_column, p["facts"])))
                 for p in values["posteriors"]
             ),
             plugins=tuple(
@@ -90,11 +88,20 @@ def description_from_json(values: Any, path: Path) -> RunDescription:
                 for p in values["plugins"]
             ),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _column(values: dict[str, Any]) -> Column:
+    """A column whose entries are texts, of a type that tables know."""
+    if not all(isinstance(value, str) for value in values.values()):
+        raise TypeError(f"{values!r} is no column")
+    if values["type"] not in get_args(ColumnType):
+        raise ValueError(f"{values['type']!r} is no type of a column")
+    return Column(**values)
 
 
 def _whole(value: Any) -> int:
     if type(value) is not int:
-        raise TypeError(f"{value!r} is no whole number")
+        raise TypeError(f"{value!r} is not a whole number")
     return value

@@ -16,7 +16,7 @@ DONE                   written last: what the run must hold, with digests (`reco
 Nothing here imports torch: looking at results must be instant.
 """
 
-import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,16 +25,25 @@ from epigrok.config import RunConfig, from_json
 from epigrok.config.checks import require
 from epigrok.errors import UserError
 from epigrok.evaluation.schema import TABLES, TRAINING_TABLES
-from epigrok.files import digest_of, read_json_lines, read_regular, write_json
+from epigrok.files import digest_of, read_json, read_json_lines, write_json
 from epigrok.records.description import DESCRIPTION, RunDescription, description_from_json
 from epigrok.records.foreign import clean_provenance, clean_status
-from epigrok.records.manifest import CONFIG, DONE, PARQUET, WORLD, manifest_of, read_manifest
+from epigrok.records.manifest import (
+    CONFIG,
+    DONE,
+    KEEPS_WEIGHTS,
+    PARQUET,
+    WORLD,
+    manifest_of,
+    read_manifest,
+)
+from epigrok.records.table_checks import unfit_column
 from epigrok.workspace import Workspace
 
 __all__ = ["CONFIG", "PARQUET", "SWEEP", "WORLD", "RunDirectory", "run_directories"]
 
 SWEEP = "sweep.json"
-"""Beside the runs of a sweep: what they are runs of."""
+"""The file beside the runs of a sweep that describes the sweep."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +71,20 @@ class RunDirectory:
         """The JSON-lines file of table `name`."""
         return self.path / TABLES[name].file
 
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        """The rows of a table, as they are written; `tables` reads those of many runs."""
-        return read_json_lines(self.table(table))
+    def rows(self, table: str, needed: Collection[str] = ()) -> list[dict[str, Any]]:
+        """The rows of a table, as they are written; `tables` reads those of many runs.
+
+        Args:
+            table: Its name.
+            needed: Columns that every row must have; a row without them is refused, as is a value
+                of the wrong type.
+        """
+        path = self.table(table)
+        rows = read_json_lines(path)
+        for number, row in enumerate(rows, start=1):
+            problem = unfit_column(TABLES[table], row, needed)
+            require(problem is None, f"{path} is damaged: its line {number} {problem}")
+        return rows
 
     def description(self) -> RunDescription:
         """What its tables hold; a directory of another format is refused."""
@@ -96,7 +116,7 @@ class RunDirectory:
 
     def world(self) -> dict[str, Any]:
         """The tasks and hold-outs the run was started with, as tensors."""
-        # Here and not above: only who goes on with a run needs tensors.
+        # Imported here, because only training and evaluation need tensors.
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
@@ -105,6 +125,7 @@ class RunDirectory:
         if manifest is not None and path.exists():
             is_intact = manifest["files"].get(WORLD) == digest_of(path)
             require(is_intact, f"{path} is damaged: it changed since the run was finished")
+        require(path.is_file() or not path.exists(), f"{path} is not a regular file")
         try:
             return load_file(path)
         except (SafetensorError, OSError) as error:
@@ -121,25 +142,35 @@ class RunDirectory:
     def _json(self, name: str) -> Any:
         path = self.path / name
         try:
-            return json.loads(read_regular(path))
+            return read_json(path)
         except (FileNotFoundError, NotADirectoryError):
             raise UserError(f"{self.path} is not a run directory: it has no {name}") from None
         except OSError as error:
             raise UserError(f"cannot read {path}: {error.strerror}") from error
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise UserError(f"{path} is not valid JSON: {error}") from error
 
     def write_status(self, workspace: Workspace | None = None, **values: Any) -> None:
-        """Say where the run stands; whoever holds it passes its workspace."""
+        """Write where the run stands, through the workspace of the process that holds the run."""
         write = write_json if workspace is None else workspace.write_json
         write(self.path / "status.json", values)
 
-    def mark_done(self, workspace: Workspace | None = None) -> None:
-        """Declare the run finished, with all that its directory holds now."""
+    @property
+    def keeps_weights(self) -> bool:
+        """Whether the run has or will have weights: false where it was to keep only tables."""
+        return (read_manifest(self.path) or {}).get(KEEPS_WEIGHTS) is not False
+
+    def mark_done(self, workspace: Workspace | None = None, keeps_weights: bool = True) -> None:
+        """Declare the run finished, with everything its directory holds now.
+
+        Args:
+            workspace: Of whoever holds the run.
+            keeps_weights: Whether its checkpoints stay; the caller removes them afterwards.
+        """
         step = self.config_json()["num_steps"]
         tables = {name: self.table(name) for name in TRAINING_TABLES}
         write = write_json if workspace is None else workspace.write_json
-        write(self.path / DONE, manifest_of(self.path, tables, step))
+        write(self.path / DONE, manifest_of(self.path, tables, step, keeps_weights))
 
 
 def run_directories(path: Path) -> list[RunDirectory]:
@@ -154,6 +185,6 @@ def run_directories(path: Path) -> list[RunDirectory]:
 
 def _json_or_none(path: Path) -> Any:
     try:
-        return json.loads(read_regular(path))
-    except (OSError, ValueError, RecursionError, UserError):
+        return read_json(path)
+    except (OSError, ValueError, UserError):
         return None

@@ -1,6 +1,6 @@
-"""What status.json and provenance.json say, less what cannot be: anybody may have written them.
+"""Read status.json and provenance.json, which anybody may have written, without trusting them.
 
-Both only inform. So an entry of another kind than its own is left out, and never a reason to stop.
+Both only inform. So an entry of the wrong type is left out; it never stops a command.
 """
 
 from collections.abc import Callable
@@ -8,24 +8,21 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
-from epigrok.evaluation.schema import ACCURACY, EU
+from epigrok.evaluation.schema import ACCURACY_FINAL, EPISTEMIC_FINAL
 
 _LATEST = 1e11
-"""Seconds since 1970 beyond which no calendar goes."""
+"""Seconds since 1970; calendars end there."""
 
 
 def clean_status(values: Any) -> dict[str, Any]:
-    """A status whose entries are of their kinds."""
+    """The entries of a status that have the right type."""
     if not isinstance(values, dict):
         return {}
     return {name: value for name, value in values.items() if _STATUS.get(name, _is_any)(value)}
 
 
 def clean_provenance(values: Any) -> dict[str, Any]:
-    """A provenance with a list of processes, all of whose entries are of their kinds; or nothing.
-
-    Without such a list there is nothing to go on with.
-    """
+    """The entries of a provenance that have the right type; nothing without a list of processes."""
     processes = values.get("processes") if isinstance(values, dict) else None
     if not isinstance(processes, list) or not all(isinstance(p, dict) for p in processes):
         return {}
@@ -88,8 +85,8 @@ _STATUS: dict[str, Callable[[Any], bool]] = {
     "num_steps": is_step,
     "updated": _is_time,
     "steps_per_second": _is_speed,
-    ACCURACY: _is_scores,
-    EU: _is_scores,
+    ACCURACY_FINAL: _is_scores,
+    EPISTEMIC_FINAL: _is_scores,
 }
 _PROCESS: dict[str, Callable[[Any], bool]] = {
     "started": _is_date,

@@ -1,6 +1,5 @@
 """Who holds the lease on a run, and whether that process still lives."""
 
-import json
 import os
 import re
 import socket
@@ -11,11 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from epigrok.files import parse_json
+
 LEASE = "lease.json"
 SECONDS = 60.0
 """Age of a heartbeat after which a holder on another machine counts as dead."""
 LONGEST = 86_400.0
-"""A day: a lease that never ends would keep a run from being taken over for ever."""
+"""A day: nobody could ever take over a run whose lease never ends."""
 _TOKEN = re.compile(r"[0-9a-zA-Z-]{1,64}")
 _KINDS: dict[str, Any] = {
     "token": str,
@@ -31,20 +32,20 @@ _KINDS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Holder:
-    """Who a lease belongs to."""
+    """The process that a lease belongs to."""
 
     token: str
     host: str
     machine: str
-    """Host, boot and process namespace: where `pid` means something."""
+    """Host, boot and process namespace: the place where `pid` is valid."""
     pid: int
     process_start: str
-    """Tells a process from a later one with the same number; empty where unknown."""
+    """Distinguishes a process from a later one with the same number; empty if unknown."""
     job: str
     """Scheduler's job number, or empty."""
     job_restarts: int
     seconds: float
-    """Age of the heartbeat at which the holder wants to be counted as dead."""
+    """Age of the heartbeat from which on the holder counts as dead."""
     heartbeat: float = 0.0
 
     def is_alive(self, now: float | None = None) -> bool:
@@ -68,28 +69,28 @@ def read_holder(run_path: Path) -> Holder | None:
 def holder_at(path: Path) -> Holder | None:
     """Who wrote the lease or claim at `path`; None if there is none."""
     try:
-        # Opening, not only asking for the time, makes a network file system look again.
+        # Opening the file, not only reading its time, refreshes the cache of a network file system.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             found = os.fstat(file.fileno())
             content = file.read() if stat.S_ISREG(found.st_mode) else b""
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
-        return _holder(json.loads(content), found.st_mtime)
-    except (ValueError, TypeError, KeyError, RecursionError):
+        return _holder(parse_json(content), found.st_mtime)
+    except (ValueError, TypeError, KeyError):
         unreadable = f"unreadable-{found.st_ino}-{found.st_mtime_ns}"
         host = f"an unknown host (its {path.name} is damaged and counts for {SECONDS:g} s)"
         return Holder(unreadable, host, "", 0, "", "", 0, SECONDS, found.st_mtime)
 
 
 def _holder(values: Any, heartbeat: float) -> Holder:
-    """What a lease says, if every part of it is of its kind."""
+    """The holder that a lease names; raises if a part of it has the wrong type."""
     for name, kind in _KINDS.items():
         if not isinstance(values[name], kind):
             raise TypeError(f"{name} is {values[name]!r}")
     # It becomes part of a file's name.
     if not _TOKEN.fullmatch(values["token"]):
-        raise ValueError(f"{values['token']!r} is no token")
+        raise ValueError(f"{values['token']!r} is not a token")
     seconds = min(float(values["seconds"]), LONGEST)
     known = {name: values[name] for name in _KINDS}
     return Holder(**known | {"seconds": seconds}, heartbeat=heartbeat)
@@ -119,7 +120,7 @@ def this_machine() -> str:
 
 
 def process_start_of(pid: int) -> str:
-    """When a process of this machine started, as far as the system tells; empty otherwise."""
+    """When a process of this machine started; empty where the system does not say."""
     try:
         return _process_fields(pid)[19]
     except OSError:
@@ -130,7 +131,7 @@ def _is_running(pid: int, process_start: str) -> bool:
     try:
         fields = _process_fields(pid)
     except OSError:
-        # No /proc, or one that hides the processes of others.
+        # There is no /proc, or it hides the processes of other users.
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
@@ -143,5 +144,5 @@ def _is_running(pid: int, process_start: str) -> bool:
 
 
 def _process_fields(pid: int) -> list[str]:
-    """State and what follows it in /proc; the name before it may hold anything."""
+    """The fields of /proc/PID/stat from the state on; the name before it may hold anything."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

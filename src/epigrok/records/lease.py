@@ -3,15 +3,15 @@
 `lease.json` says who holds it; its modification time is the holder's heartbeat. Only `link` and
 `rename` are used, which are atomic on local and on network file systems, and no locks, which many
 clusters switch off. A holder on the same machine counts as dead when its process is gone, one
-elsewhere when its heartbeat is older than it promised.
+elsewhere when its heartbeat is older than its lease allows.
 
 To take over from a dead holder with token T, a process first puts its own lease under the name
 `lease.json.after-T`, which only one process can, and then renames it to `lease.json`. If it dies in
 between, its claim is taken over in the same way.
 
-A holder that only hung does not know that it was given up. So all its changes go through a
-workspace of its own, `.work-T`, made before it asked for the lease; the first act of a successor is
-to take all other workspaces away, and from then on nobody else can change the run.
+A holder that was only suspended does not know that another process took over. So it makes all its
+changes through a workspace of its own, `.work-T`, which exists before it asks for the lease. A
+successor first removes all other workspaces; from then on nobody else can change the run.
 """
 
 import json
@@ -47,17 +47,18 @@ _ATTEMPTS = 8
 
 
 class LeaseHeldError(UserError):
-    """Somebody else is working on the run."""
+    """Another process is working on the run."""
 
 
 class LeaseLostError(RuntimeError):
-    """Somebody else took the run over, believing this process dead."""
+    """Somebody else took the run over, believing this process dead, or took its directory away."""
 
     def __init__(self, run_path: Path) -> None:
-        super().__init__(
-            f"another process has taken over {run_path} while this one hung; it stops here and "
-            "has changed nothing since"
-        )
+        if run_path.exists():
+            text = f"another process has taken over {run_path} while this one hung"
+        else:
+            text = f"{run_path} was moved or removed while this process worked on it"
+        super().__init__(f"{text}; it stops here and has changed nothing since")
 
 
 class Lease:
@@ -66,19 +67,19 @@ class Lease:
     def __init__(self, path: Path, token: str, seconds: float, workspace: Workspace) -> None:
         self._path, self._token, self._seconds = path, token, seconds
         self.workspace = workspace
-        """Through which alone the run may be changed."""
+        """All changes of the run go through it."""
         self._is_lost = False
         self._last_beat = time.time()
         self._is_released = threading.Event()
-        # The file of this lease, whatever happens to its name: a beat never revives another's.
+        # Held open, so that a heartbeat reaches this lease even if a successor's took its name.
         self._file = path.open("rb")
         self._pulse = threading.Thread(target=self._beat, daemon=True)
         self._pulse.start()
 
     def require_held(self) -> None:
-        """Raise unless the run is still this process's to write to."""
+        """Raise `LeaseLostError` unless this process may still write to the run."""
         if time.time() - self._last_beat > self._seconds:
-            # The whole process was stopped, its heart too: others may have given it up since.
+            # The whole process was suspended, heartbeat included; another may have taken over.
             self._is_lost = token_at(self._path) != self._token
         if self._is_lost:
             raise LeaseLostError(self._path.parent)
@@ -88,15 +89,11 @@ class Lease:
         self._is_released.set()
         self._pulse.join()
         self._file.close()
-        # By way of the workspace, so that a successor's lease cannot be removed for ours.
-        with suppress(WorkspaceGoneError):
-            if token_at(self._path) == self._token:
-                self.workspace.remove(self._path)
-            self.workspace.close()
+        _let_go(self._path, self._token, self.workspace)
 
     def _beat(self) -> None:
         while not self._is_lost and not self._is_released.wait(self._seconds / BEATS_PER_LEASE):
-            # A file system that fails for a moment is no reason to stop.
+            # The file system may fail for a moment; the next heartbeat tries again.
             with suppress(OSError):
                 os.utime(self._file.fileno())
                 self._is_lost = token_at(self._path) != self._token
@@ -110,7 +107,7 @@ def hold_lease(run_path: Path, seconds: float = SECONDS) -> Iterator[Lease]:
     try:
         yield lease
     except Exception as error:
-        # Whatever failed, if the workspace is gone it failed because of that.
+        # If the workspace is gone, that is the reason for any failure.
         if isinstance(error, LeaseLostError) or lease.workspace.path.exists():
             raise
         raise LeaseLostError(run_path) from error
@@ -145,28 +142,37 @@ def acquire(run_path: Path, seconds: float = SECONDS) -> Lease:
         lease = Lease(path, token, seconds, workspace)
         try:
             _take_workspaces_away(run_path, workspace)
-            # Its last holder, if it woke up right now, may have removed the lease as its own.
+            # A previous holder that woke up just now may have taken our lease for its own.
             if token_at(path) != token and not _put(candidate, path, token):
-                raise WorkspaceGoneError
+                raise LeaseLostError(run_path)
             _sweep_up(run_path)
-        except BaseException as error:
+        except BaseException:
             lease.release()
-            if isinstance(error, WorkspaceGoneError):
-                # This process hung so long while it asked that somebody took over already.
-                raise LeaseLostError(run_path) from None
             raise
         return lease
-    except BaseException:
-        workspace.close()
+    except BaseException as error:
+        _let_go(path, token, workspace)
+        if isinstance(error, WorkspaceGoneError | FileNotFoundError):
+            # This process hung so long while it asked that somebody swept up after it.
+            raise LeaseLostError(run_path) from None
         raise
     finally:
         _remove(candidate)
 
 
+def _let_go(path: Path, token: str, workspace: Workspace) -> None:
+    """Remove a lease, if it is there, and the workspace."""
+    # By way of the workspace, so that a successor's lease cannot be removed for ours.
+    with suppress(WorkspaceGoneError):
+        if token_at(path) == token:
+            workspace.remove(path)
+        workspace.close()
+
+
 def is_held(run_path: Path) -> bool:
     """Whether a living process works on the run."""
     holder = read_holder(run_path)
-    # Clocks of machines differ: before a holder counts as dead, the file system's own is asked.
+    # Machines' clocks differ, so the file system's clock must agree before a holder counts as dead.
     return holder is not None and (
         holder.is_alive() or holder.is_alive(now=_file_system_time(run_path))
     )
@@ -191,15 +197,15 @@ def _put(candidate: Path, path: Path, token: str) -> bool:
         if holder is None:
             continue  # released since
         if holder.token == token:
-            return True  # a network file system did it, lost its answer and tried once more
-        # The file just written tells the time by the clock that stamps the heartbeats.
+            return True  # a network file system linked it, lost the answer and tried again
+        # The new file carries the time of the clock that stamps the heartbeats.
         if holder.is_alive(now=candidate.stat().st_mtime):
             return False
         claim = path.with_name(f"{LEASE}.after-{holder.token}")
         if not _put(candidate, claim, token):
             return False
         if token_at(claim) == token:
-            # Gone only if this process hung so long that its claim was taken over.
+            # It is gone only if another process took over the claim while this one was suspended.
             with suppress(FileNotFoundError):
                 if token_at(path) == holder.token:
                     change("rename", path)
@@ -215,23 +221,24 @@ def _link(candidate: Path, path: Path) -> None:
     change("create", path)
     try:
         os.link(candidate, path)
-    except FileExistsError:
+    except (FileExistsError, FileNotFoundError):
         raise
     except OSError:
         # No hard links here. A lease caught half written is respected until it is old.
+        content = candidate.read_bytes()
         with path.open("xb") as file:
-            file.write(candidate.read_bytes())
+            file.write(content)
 
 
 def _take_workspaces_away(run_path: Path, own: Workspace) -> None:
-    """Stop everybody who held or wanted the lease before from changing the run."""
+    """Keep all earlier holders and candidates from changing the run."""
     for other in run_path.glob(f"{_WORKSPACE}*"):
         if other != own.path:
             own.remove(other)
 
 
 def _sweep_up(run_path: Path) -> None:
-    """Remove what processes killed while asking for the lease have left."""
+    """Remove the files of processes that were killed while they asked for the lease."""
     for leftover in run_path.glob(f"{LEASE}.*"):
         holder = holder_at(leftover)
         if holder is not None and not holder.is_alive():
@@ -244,7 +251,7 @@ def _remove(path: Path) -> None:
 
 
 def _file_system_time(directory: Path) -> float:
-    """The time by the clock that stamps files; this machine's own where nothing can be written."""
+    """The time of the file system's clock; this machine's where nothing can be written."""
     try:
         with tempfile.NamedTemporaryFile(dir=directory, prefix=".clock-") as probe:
             return os.fstat(probe.fileno()).st_mtime

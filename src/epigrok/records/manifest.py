@@ -1,31 +1,35 @@
 """What a finished run must hold: the content of its DONE file.
 
 DONE lists every table with its rows, bytes and digest, and the digest of every other file that
-later stages read. A run is finished if DONE says so and belongs to its configuration; whether the
-files still are as listed is what `epigrok check` finds out.
+later stages read. A run is finished if it has a DONE that matches its configuration; `epigrok
+check` compares the files with the list.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 from epigrok.errors import UserError
 from epigrok.evaluation.schema import TRAINING_TABLES
-from epigrok.files import digest_of, read_regular
+from epigrok.files import digest_of, read_json, read_regular
 
 CONFIG, DESCRIPTION = "config.json", "run.json"
 WORLD, PARQUET = "world.safetensors", "positions-0.parquet"
 DONE = "DONE"
+KEEPS_WEIGHTS = "keeps_weights"
+"""Entry of DONE: false where the weights were dropped on purpose."""
 _FILES = (CONFIG, DESCRIPTION, WORLD, PARQUET)
 
 
-def manifest_of(path: Path, tables: dict[str, Path], step: int) -> dict[str, Any]:
+def manifest_of(
+    path: Path, tables: dict[str, Path], step: int, keeps_weights: bool = True
+) -> dict[str, Any]:
     """The manifest of a run directory as it is now, at its last step."""
     return {
         "step": step,
+        KEEPS_WEIGHTS: keeps_weights,
         "tables": {
             name: {
-                "rows": file.read_bytes().count(b"\n"),
+                "rows": read_regular(file).count(b"\n"),
                 "bytes": file.stat().st_size,
                 "digest": digest_of(file),
             }
@@ -37,11 +41,11 @@ def manifest_of(path: Path, tables: dict[str, Path], step: int) -> dict[str, Any
 
 
 def read_manifest(path: Path) -> dict[str, Any] | None:
-    """What DONE says; None if there is none, or one that is no manifest of this directory."""
+    """The content of DONE; None without one, or if it is not the manifest of this directory."""
     try:
-        values = json.loads(read_regular(path / DONE))
+        values = read_json(path / DONE)
         config = digest_of(path / CONFIG)
-    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError, UserError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, UserError):
         return None
     if not isinstance(values, dict) or not isinstance(values.get("files"), dict):
         return None

@@ -4,7 +4,6 @@ Small files need nothing but safetensors, so a training machine needs no databas
 run is done, `tables/positions.py` merges them into one Parquet table.
 """
 
-import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from epigrok.evaluation.schema import METRIC_NAMES
+from epigrok.files import parse_json
 from epigrok.records.directory import PARQUET
 from epigrok.workspace import Workspace
 
@@ -20,14 +20,19 @@ _KEYS = {"step": np.int32, "evaluation": object, "split": object, "posterior": o
 _KEYS |= {"num_samples": np.int32}
 
 
+def position_folder(run_path: Path) -> Path:
+    """Where the files of single evaluations lie."""
+    return run_path / "positions"
+
+
 def shard_path(run_path: Path, step: int) -> Path:
     """The file of the evaluation at `step`."""
-    return run_path / "positions" / f"step-{step}.safetensors"
+    return position_folder(run_path) / f"step-{step}.safetensors"
 
 
 def position_shards(run_path: Path) -> list[Path]:
     """Files of single evaluations, in order of steps."""
-    return sorted((run_path / "positions").glob("step-*.safetensors"), key=_step_of)
+    return sorted(position_folder(run_path).glob("step-*.safetensors"), key=_step_of)
 
 
 def position_columns(run_path: Path) -> dict[str, Any]:
@@ -42,7 +47,7 @@ def position_columns(run_path: Path) -> dict[str, Any]:
         try:
             rows, names = _rows_of(shard)
         except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-            # One evaluation less is no reason to lose the others, or the run.
+            # Losing one evaluation must not lose the others, or the run.
             warnings.warn(f"{shard} is damaged and left out: {error}", stacklevel=2)
             continue
         for key, metrics in rows:
@@ -62,16 +67,18 @@ def position_columns(run_path: Path) -> dict[str, Any]:
 def remove_position_shards(run_path: Path, workspace: Workspace) -> None:
     """Remove the files that the Parquet table replaces."""
     if (run_path / PARQUET).exists():
-        workspace.remove(run_path / "positions")
+        workspace.remove(position_folder(run_path))
 
 
 def _rows_of(shard: Path) -> tuple[list[tuple[list[Any], Any]], list[str]]:
     """(evaluation, split, posterior, samples) and metrics of each row, and the metrics' names."""
+    if not shard.is_file():
+        raise ValueError("it is not a regular file")
     with safe_open(shard, framework="numpy") as file:
         metadata = file.metadata()
-        keys = json.loads(metadata["rows"])
+        keys = parse_json(metadata["rows"])
         rows = [(key, file.get_tensor(str(number))) for number, key in enumerate(keys)]
-        return rows, json.loads(metadata["metrics"])
+        return rows, parse_json(metadata["metrics"])
 
 
 def _joined(metric: str, parts: list[dict[str, Any]]) -> Any:

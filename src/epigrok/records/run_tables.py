@@ -1,7 +1,7 @@
-"""The tables that training writes, open for the one process that holds the run.
+"""The tables that training writes, opened by the one process that holds the run.
 
-Every checkpoint keeps how far each table had been written when it was saved: rows, bytes and a
-digest. Resuming checks exactly that much and cuts off what follows, so that each row is there once.
+Every checkpoint keeps the extent of each table at that moment: rows, bytes and a digest. Resuming
+checks that part of the table and cuts off the rest, so that each row is there once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,6 +13,7 @@ from epigrok.evaluation.schema import TRAINING_TABLES
 from epigrok.files import digest_of, read_json_lines
 from epigrok.records.directory import WORLD, RunDirectory
 from epigrok.records.position_shards import position_shards, shard_path
+from epigrok.records.table_checks import extent_problem, table_content
 from epigrok.workspace import AppendedFile, Workspace
 
 Extents = Mapping[str, Any]
@@ -25,7 +26,10 @@ class RunTables:
 
     def __init__(self, run: RunDirectory, workspace: Workspace, extents: Extents) -> None:
         self._run, self._workspace = run, workspace
-        self._shards: dict[str, str] = dict(extents.get(_SHARDS, {}))
+        shards = extents.get(_SHARDS, {})
+        if not isinstance(shards, dict):
+            raise _damaged(run, _SHARDS)
+        self._shards: dict[str, str] = dict(shards)
         self._world = digest_of(run.path / WORLD)
         if extents.get(WORLD, self._world) != self._world:
             raise _damaged(run, WORLD)
@@ -52,7 +56,7 @@ class RunTables:
     def write_positions(self, step: int, content: bytes) -> None:
         """Write the metrics by context length of one evaluation."""
         path = shard_path(self._run.path, step)
-        path.parent.mkdir(exist_ok=True)
+        self._workspace.make_directory(path.parent)
         self._workspace.write_file(path, content)
         self._shards[path.name] = blake2b(content).hexdigest()
 
@@ -68,29 +72,28 @@ class RunTables:
 
 
 def require_nothing_to_lose(run: RunDirectory) -> None:
-    """Refuse to start a run over that has rows which no checkpoint could repeat."""
+    """Refuse to start over a run that has rows but no checkpoint to resume from."""
     rows = [row for name in TRAINING_TABLES for row in read_json_lines(run.table(name))]
     last = max((row["step"] for row in rows if isinstance(row.get("step"), int)), default=0)
     if last > 0:
         raise UserError(
-            f"{run.path} has {len(rows)} rows up to step {last}, but no checkpoint to go on from "
+            f"{run.path} has {len(rows)} rows up to step {last}, but no checkpoint to resume from "
             "(resume.pt is missing) and no valid DONE; look at it with `epigrok check`, or train "
             "it again from step 0, losing those rows, with --start-over"
         )
 
 
-def _kept(run: RunDirectory, name: str, extent: Mapping[str, Any]) -> bytes:
-    """The part of a table that a checkpoint knows of."""
+def _kept(run: RunDirectory, name: str, extent: Any) -> bytes:
+    """The part of a table that was written before the checkpoint."""
     path = run.table(name)
-    content = path.read_bytes() if path.exists() else b""
-    kept = content[: extent["bytes"]]
-    if blake2b(kept).hexdigest() != extent["digest"]:
+    content = table_content(path) or b""
+    if not isinstance(extent, dict) or extent_problem(content, extent, is_whole=False):
         raise _damaged(run, path.name)
-    return kept
+    return content[: extent["bytes"]]
 
 
 def _damaged(run: RunDirectory, file: str) -> UserError:
     return UserError(
-        f"{run.path / file} is not as it was written; look at the run with `epigrok check`, or "
+        f"{run.path / file} changed after it was written; look at the run with `epigrok check`, or "
         "train it again from step 0 with --start-over"
     )

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from epigrok.checkpoint_files import checkpoint_steps
-from epigrok.config import flatten
+from epigrok.config import Split, flatten
 from epigrok.errors import UserError
-from epigrok.evaluation.schema import ACCURACY, EU
+from epigrok.evaluation.schema import ACCURACY_FINAL, EPISTEMIC_FINAL
 from epigrok.records.directory import CONFIG, RunDirectory, run_directories
 from epigrok.records.foreign import is_step
 from epigrok.records.holder import read_holder
 
 STATES = ("running", "failed", "unreadable", "lost", "stopped", "queued", "done")
-"""In the order a person wants to see them. `lost`: said to be running, but nobody holds it."""
+"""In the order a person wants to see them. `lost`: was running, and no process holds it now."""
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,23 @@ class RunStatus:
     state: str
     config: dict[str, Any]
     """Dotted names."""
+    splits: tuple[Split, ...]
+    """As the run describes them."""
     step: int
     num_steps: int
     accuracy: dict[str, float]
     """Of the last answer, per split."""
     epistemic: dict[str, float]
-    """Of the first posterior that is sampled, per split; empty if none is."""
+    """Per split, under the first posterior with samples; empty without one."""
     steps_per_second: float | None
-    """Of a run that is going on."""
+    """None unless the run is running."""
     age_seconds: float | None
     """Since the status was written."""
     reason: str
 
     @property
     def seconds_left(self) -> float | None:
-        """Until a run that is going on will be done, at its present speed."""
+        """Time until a running run is done, at its present speed."""
         if not self.steps_per_second:
             return None
         return (self.num_steps - self.step) / self.steps_per_second
@@ -60,7 +62,7 @@ def read_statuses(directory: Path) -> list[RunStatus]:
 def read_status(run: RunDirectory, now: float) -> RunStatus:
     """One run at the time `now`."""
     status = run.status()
-    config, problem = _config_and_problem(run)
+    config, splits, problem = _identity(run)
     state = "unreadable" if problem else state_of(run, status, now)
     is_running = state == "running"
     updated = status.get("updated")
@@ -71,30 +73,31 @@ def read_status(run: RunDirectory, now: float) -> RunStatus:
         path=run.path,
         state=state,
         config=config,
+        splits=splits,
         step=num_steps if state == "done" else step,
         num_steps=num_steps,
-        accuracy=_scores(status, ACCURACY),
-        epistemic=_scores(status, EU),
+        accuracy=_scores(status, ACCURACY_FINAL),
+        epistemic=_scores(status, EPISTEMIC_FINAL),
         steps_per_second=status.get("steps_per_second") if is_running else None,
         age_seconds=None if updated is None else max(0.0, now - updated),
         reason=problem or (status.get("reason") or "" if state == "failed" else ""),
     )
 
 
-def _config_and_problem(run: RunDirectory) -> tuple[dict[str, Any], str]:
-    """The configuration under dotted names; and why the run cannot be read, if so."""
+def _identity(run: RunDirectory) -> tuple[dict[str, Any], tuple[Split, ...], str]:
+    """The configuration under dotted names and the splits; and why the run cannot be read."""
     try:
-        run.description()
+        splits = run.description().splits
         config = flatten(run.config_json())
     except UserError as error:
-        return {}, str(error)
+        return {}, (), str(error)
     except RecursionError:
-        return {}, f"{run.path / CONFIG} is nested too deeply"
+        return {}, (), f"{run.path / CONFIG} is nested too deeply"
     except OSError as error:
-        return {}, f"cannot read {error.filename}: {error.strerror}"
+        return {}, (), f"cannot read {error.filename}: {error.strerror}"
     if not is_step(config.get("num_steps")):
-        return {}, f"{run.path / CONFIG} does not say how many steps the run has"
-    return config, ""
+        return {}, (), f"{run.path / CONFIG} does not say how many steps the run has"
+    return config, splits, ""
 
 
 def state_of(run: RunDirectory, status: dict[str, Any], now: float) -> str:
@@ -105,7 +108,7 @@ def state_of(run: RunDirectory, status: dict[str, Any], now: float) -> str:
     if holder is not None and holder.is_alive(now):
         return "running"
     if not status:
-        # A damaged one is not that of a run that nobody began.
+        # A damaged status still shows that somebody began the run.
         is_begun = holder is not None or (run.path / "status.json").exists()
         return "lost" if is_begun else "queued"
     written = status.get("state")

@@ -1,14 +1,13 @@
-"""Whether the rows of a table are what its schema says, and as many as there should be."""
+"""Check the rows of a table against its schema and against the extent that was recorded."""
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from epigrok.columns import Column, ColumnType
 from epigrok.evaluation.schema import Table
-from epigrok.files import read_regular
+from epigrok.files import parse_json, read_regular
 
 _KINDS: dict[ColumnType, tuple[type, ...]] = {
     "integer": (int,),
@@ -19,34 +18,34 @@ _KINDS: dict[ColumnType, tuple[type, ...]] = {
 
 
 def extent_problem(content: bytes, extent: Mapping[str, Any], is_whole: bool) -> str | None:
-    """How a table differs from what was written down of it; None if it does not.
+    """How a table differs from its recorded extent; None if it does not.
 
     Args:
-        content: Of its file.
-        extent: Rows, bytes and digest, as a checkpoint or DONE has them.
+        content: The content of its file.
+        extent: Rows, bytes and digest, from a checkpoint or DONE.
         is_whole: Whether nothing may follow, as in a finished run.
     """
     rows, size = extent.get("rows"), extent.get("bytes")
     if type(rows) is not int or type(size) is not int:
-        return "what was written down of it is damaged"
+        return "its recorded extent is damaged"
     if len(content) < size or (is_whole and len(content) > size):
         found = content.count(b"\n")
         return f"it has {found} rows and {len(content)} bytes, not {rows} and {size}"
     if blake2b(content[:size]).hexdigest() != extent.get("digest"):
-        return f"its {rows} rows are not as they were written: the digest differs"
+        return f"its {rows} rows changed after they were written: the digest differs"
     return None
 
 
 def row_problem(
     table: Table, facts: Mapping[str, ColumnType], content: bytes, may_be_cut: bool
 ) -> str | None:
-    """The first thing that is wrong with the rows of a table; None if nothing is.
+    """The first problem with the rows of a table, or None.
 
     Args:
         table: What it should hold.
         facts: Columns that its posteriors add, and their types.
-        content: Of its file.
-        may_be_cut: Whether somebody may be writing its last line, or was killed while doing so.
+        content: The content of its file.
+        may_be_cut: Whether the last line may be incomplete, as in a run that is not finished.
     """
     types = {column.name: column.type for column in table.columns}
     types |= facts if table.has_facts else {}
@@ -57,7 +56,7 @@ def row_problem(
     for number, line in enumerate(lines, start=1):
         row = parsed_row(line)
         if row is None:
-            return f"its line {number} is no JSON object"
+            return f"its line {number} is not a JSON object"
         for problem in _column_problems(row, types, table.key):
             return f"its line {number} {problem}"
         key = tuple(row.get(column.name, "") for column in table.key)
@@ -68,11 +67,22 @@ def row_problem(
     return None
 
 
+def unfit_column(table: Table, row: Mapping[str, Any], needed: Collection[str] = ()) -> str | None:
+    """The first column of the table that a row has with a wrong type or, if needed, not at all."""
+    for column in table.columns:
+        value = row.get(column.name)
+        if value is None and column.name in needed:
+            return f"has no {column.name}"
+        if value is not None and not _fits(value, column.type):
+            return f"has {value!r} as {column.name}, which is no {column.type}"
+    return None
+
+
 def parsed_row(line: bytes) -> dict[str, Any] | None:
     """The object that a line holds; None if it holds none."""
     try:
-        row = json.loads(line, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        row = parse_json(line, parse_constant=_refuse)
+    except ValueError:
         return None
     return row if isinstance(row, dict) else None
 

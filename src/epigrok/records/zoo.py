@@ -1,8 +1,8 @@
-"""Runs that come with the package: real grokking trajectories to look into at once.
+"""Runs that come with the package: real grokking trajectories, ready to look at.
 
-A zoo entry is a run directory whose kept checkpoints hold weights in bfloat16 and nothing to resume
-from, with a model card. Used under the name `zoo:NAME`, it is first copied to a directory of the
-user's, where evaluations can be kept like those of any run.
+A zoo entry is a run directory with a model card. Its checkpoints hold weights in bfloat16 and
+nothing to resume from. A command that is given `zoo:NAME` first copies the entry to the current
+directory, where it keeps evaluations like those of any run.
 """
 
 import shutil
@@ -29,13 +29,13 @@ def zoo_card(name: str) -> str:
 
 
 def unpack_if_zoo(directory: Path | str) -> Path:
-    """The path of `directory`; for `zoo:NAME`, that of a copy, which is made now or was before."""
+    """The path of `directory`; for `zoo:NAME`, the path of a copy, made now or earlier."""
     name = str(directory)
     return unpacked(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else Path(directory)
 
 
 def unpacked(name: str, where: Path = UNPACKED) -> Path:
-    """A copy of an entry below `where`, made now or before."""
+    """A copy of an entry below `where`, made now or earlier."""
     source = _shipped(name)
     copy = where / source.name
     if not (copy / CONFIG).exists():

@@ -1,12 +1,15 @@
-"""The answer to the page's question: did it grok, and did the uncertainty say so?"""
+"""The answer to the page's question: did it grok, and could one tell without labels?"""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from epigrok.config.splits import SPLITS, shows_generalisation
+from epigrok.config.splits import Split, in_order
 from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD, COLLAPSE_SHARE
 from epigrok.records.status import RunStatus
+from epigrok.report.announced import announced_in_short, announced_on
 from epigrok.report.run_events import Median, RunEvents, grouped
+from epigrok.tables.announcements import Announcement
 from epigrok.wording import (
     accuracy_text,
     listed,
@@ -16,13 +19,15 @@ from epigrok.wording import (
     value_text,
 )
 
-QUESTION = "Did it grok, and did the uncertainty say so?"
-_GOALS = {split.name: split.goal for split in SPLITS if shows_generalisation(split.name)}
+QUESTION = "Did it grok, and could one tell without labels?"
+
 RULES = (
     f"A run has generalised once its accuracy reaches {100 * ACCURACY_THRESHOLD:g} % and stays "
-    "there. Its epistemic uncertainty (EU) has collapsed once, with the training set fitted and "
-    f"past the peak, it stays under {100 * COLLAPSE_SHARE:g} % of that peak; this needs no labels "
-    "of unseen data. Steps are those of evaluations; several runs are summed up by their median."
+    "there. The monitor compares how much noise on the weights the answers to unseen and to "
+    "training inputs withstand. Epistemic uncertainty (EU) has collapsed once, with the training "
+    f"set fitted and past the peak, it stays under {100 * COLLAPSE_SHARE:g} % of that peak. "
+    "Neither needs labels of unseen data. Steps are those of evaluations; several runs are summed "
+    "up by their median."
 )
 
 
@@ -48,6 +53,8 @@ class Finding:
     text: str
     last_step: str
     signals: list[Signal]
+    announced: str = ""
+    """What the monitor said."""
 
 
 @dataclass(frozen=True)
@@ -55,25 +62,53 @@ class Answer:
     """The opening of the page."""
 
     headline: str
+    announced: str
+    """What the monitor said; empty where no run was watched."""
     signals: str
     findings: list[Finding]
 
 
-def answer(found: Sequence[RunEvents], statuses: Sequence[RunStatus]) -> Answer:
-    """The headline, how well uncertainties agreed, and one finding per preset and unseen split."""
-    unseen = [outcome for outcome in found if outcome.times.split in _GOALS]
+def answer(
+    found: Sequence[RunEvents],
+    statuses: Sequence[RunStatus],
+    announced: Sequence[Announcement] = (),
+) -> Answer:
+    """The headline, what monitor and uncertainties said, a finding per preset and unseen split."""
+    goals = _goals(split for outcome in found for split in outcome.run.splits)
+    unseen = [outcome for outcome in found if outcome.times.split in goals]
     if not unseen:
-        return Answer(f"No uncertainty measured yet in {runs_text(len(statuses))}.", "", [])
+        return Answer(f"No uncertainty measured yet in {runs_text(len(statuses))}.", "", "", [])
     cases: dict[tuple[str, str], dict[str, list[RunEvents]]] = {}
     for (preset, split, posterior), outcomes in grouped(unseen, ["preset"]).items():
         cases.setdefault((preset, split), {})[posterior] = outcomes
-    findings = [_finding(preset, split, group) for (preset, split), group in cases.items()]
-    return Answer(_headline(unseen), _signals_in_short(unseen), findings)
+    findings = [
+        replace(
+            _finding(preset, split, goals[split], group),
+            announced=announced_on(split, (o for each in group.values() for o in each), announced),
+        )
+        for (preset, split), group in cases.items()
+    ]
+    return Answer(
+        headline=_headline(unseen, goals),
+        announced=announced_in_short(unseen, goals, announced),
+        signals=_signals_in_short(unseen),
+        findings=findings,
+    )
 
 
-def _headline(unseen: Sequence[RunEvents]) -> str:
+def _goals(splits: Iterable[Split]) -> dict[str, str]:
+    """Name of each split that shows generalisation, in order -> what accuracy there reaches."""
+    unseen = {split.name: split.goal for split in splits if split.shows_generalisation}
+    counts = Counter(unseen.values())
+    return {
+        name: unseen[name] if counts[unseen[name]] == 1 else f"{unseen[name]} ({name})"
+        for name in in_order(unseen)
+    }
+
+
+def _headline(unseen: Sequence[RunEvents], goals: dict[str, str]) -> str:
     parts: list[str] = []
-    for split in _GOALS:
+    for split, goal in goals.items():
         has_generalised = {
             outcome.run.run_id: outcome.times.generalised_step is not None
             for outcome in unseen
@@ -82,7 +117,7 @@ def _headline(unseen: Sequence[RunEvents]) -> str:
         if has_generalised:
             total = len(has_generalised)
             whole = f"{total:,}" if parts else f"{runs_text(total)} generalised"
-            parts.append(f"{sum(has_generalised.values()):,} of {whole} to {_GOALS[split]}")
+            parts.append(f"{sum(has_generalised.values()):,} of {whole} to {goal}")
     return f"{listed(parts)}."
 
 
@@ -102,13 +137,15 @@ def _signals_in_short(unseen: Sequence[RunEvents]) -> str:
     return f"Uncertainty collapsed no later than accuracy arrived: {listed(shares)} transitions."
 
 
-def _finding(preset: str, split: str, of_posterior: dict[str, list[RunEvents]]) -> Finding:
+def _finding(
+    preset: str, split: str, goal: str, of_posterior: dict[str, list[RunEvents]]
+) -> Finding:
     everyone = [outcome for group in of_posterior.values() for outcome in group]
     one_per_run = {outcome.run.run_id: outcome for outcome in everyone}
     last_step = max((o.run.num_steps for o in everyone), default=0)
     return Finding(
         preset=preset,
-        goal=_GOALS[split],
+        goal=goal,
         text=_what_accuracy_did(split, list(one_per_run.values())),
         last_step=step_text(last_step),
         signals=[_signal(name, group, last_step) for name, group in of_posterior.items()],

@@ -1,6 +1,7 @@
 """One self-contained HTML page, and the files it links to."""
 
 import base64
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -12,7 +13,7 @@ from markupsafe import Markup
 from epigrok.figures.catalogue import draw_all
 from epigrok.figures.drawn_figure import DrawnFigure
 from epigrok.figures.output import csv_text, write_drawn
-from epigrok.files import make_writable_directory, own_folder, write_file
+from epigrok.files import make_writable_directory, own_path, write_file
 from epigrok.records.directory import run_directories
 from epigrok.records.status import counts, read_statuses
 from epigrok.report.answer import QUESTION, RULES, answer
@@ -26,6 +27,7 @@ from epigrok.report.origin import (
 from epigrok.report.run_events import ordered, run_events, setting_fields
 from epigrok.report.tables import grokking_columns, grokking_table, run_columns, run_table
 from epigrok.sweeps.description import recorded_sweeps
+from epigrok.tables.announcements import announcements
 from epigrok.tables.fields import varying_fields
 from epigrok.tables.store import SweepStore, open_sweep
 from epigrok.wording import listed, printable
@@ -49,21 +51,27 @@ class ShownFigure:
     height: int
 
 
-def write_report(directory: Path, out: Path | None = None, seeds_apart: bool = False) -> Path:
+def write_report(
+    directory: Path,
+    out: Path | None = None,
+    seeds_apart: bool = False,
+    where: Sequence[str] = (),
+) -> Path:
     """Write the report on a sweep's directory, or on one run's.
 
     Args:
         directory: Directory of a sweep or a run; `zoo:NAME` is a run that comes with the package.
         out: Folder for the page and its files; by default `report` in the directory.
         seeds_apart: Show every run separately in figures, instead of medians over seeds.
+        where: Only runs that meet these conditions, such as `task.train_fraction=0.8`.
 
     Returns:
         The page.
     """
-    store = open_sweep(directory, seeds_apart=seeds_apart, verified=True)
+    store = open_sweep(directory, seeds_apart=seeds_apart, verified=True, where=where)
     if out is None:
-        out = own_folder(store.path, "report")
-        own_folder(out, _FIGURES)
+        out = own_path(store.path, "report")
+        own_path(out, _FIGURES)
     make_writable_directory(out)
     drawn, not_drawn = draw_all(store)
     figures = [_written(figure, out / _FIGURES) for figure in drawn]
@@ -80,6 +88,7 @@ def _content(store: SweepStore, out: Path) -> dict[str, Any]:
         if status.run_id in store.left_out
         else status
         for status in read_statuses(store.path)
+        if status.run_id in {*store.runs, *store.left_out}
     ]
     varying = varying_fields([status.config for status in statuses])
     fields = setting_fields(statuses)
@@ -92,18 +101,21 @@ def _content(store: SweepStore, out: Path) -> dict[str, Any]:
     commands, needed_files = reproduction(store)
     for name, text in needed_files.items():
         write_file(out / name, text)
+    names = [sweep.name for sweep in recorded_sweeps(store.path)] or [store.path.name]
+    known = {*store.runs, *store.left_out}
+    runs = [run for run in run_directories(store.path) if run.path.name in known]
     return {
-        "title": listed([sweep.name for sweep in recorded_sweeps(store.path)] or [store.path.name]),
+        "title": f"{listed(names)}{f', {store.chosen_by}' if store.chosen_by else ''}",
         "question": QUESTION,
         "rules": RULES,
-        "answer": answer(found, statuses),
+        "answer": answer(found, statuses, announcements(store)),
         "states": counts(statuses),
         "grokking": grokking_table(found, fields),
         "runs": run_table(statuses),
         "varying": varying_table(statuses, varying),
         "by_preset": preset_table(statuses),
         "common": common_table(statuses),
-        "provenance": provenance_table(store, run_directories(store.path)),
+        "provenance": provenance_table(store, runs),
         "commands": commands,
         "needed_files": list(needed_files),
     }

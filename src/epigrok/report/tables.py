@@ -81,7 +81,7 @@ def run_table(statuses: Sequence[RunStatus]) -> Table:
             status.state,
             f"{step_text(status.step)} / {step_text(status.num_steps)}",
             *(accuracy_text(status.accuracy.get(name)) for name in splits),
-            value_text(of_hardest(status.epistemic)),
+            value_text(of_hardest(status.epistemic, status.splits)),
             *([status.reason] if has_reasons else []),
         ]
         for status in statuses
@@ -102,7 +102,7 @@ def run_columns(statuses: Sequence[RunStatus]) -> dict[str, list[Any]]:
                 "step": status.step,
                 "num_steps": status.num_steps,
                 **{f"accuracy_final_{name}": status.accuracy.get(name) for name in splits},
-                "epistemic_final": of_hardest(status.epistemic),
+                "epistemic_final": of_hardest(status.epistemic, status.splits),
                 "reason": status.reason,
             }
             for status in statuses

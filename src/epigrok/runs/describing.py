@@ -1,4 +1,4 @@
-"""The description of a run: what its tables will hold, and which plugins it takes to go on."""
+"""The description of a run: what its tables will hold, and which plugins it needs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ from epigrok.workspace import Workspace
 
 
 def describe(config: RunConfig) -> RunDescription:
-    """Describe the run of `config`, or say what of it does not exist."""
+    """Describe the run of `config`; an unknown task, model or posterior is an error."""
     require_posteriors(config)
     task = config.task
     names = config.evaluation.posteriors
@@ -44,7 +44,7 @@ def describe(config: RunConfig) -> RunDescription:
 
 
 def write_identity(path: Path, config: RunConfig, workspace: Workspace | None = None) -> None:
-    """Write what makes a directory that of a run; the file that others look for comes last."""
+    """Write description and configuration; the configuration, which readers look for, is last."""
     write = write_json if workspace is None else workspace.write_json
     write(path / DESCRIPTION, describe(config).to_json())
     write(path / CONFIG, to_json(config))

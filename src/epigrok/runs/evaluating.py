@@ -1,4 +1,4 @@
-"""Evaluation of a run at any of its checkpoints, after training; the rows are kept beside it."""
+"""Evaluate a run at any of its checkpoints, after training, and keep the rows in its directory."""
 
 import warnings
 from collections.abc import Callable
@@ -13,15 +13,14 @@ from epigrok.config.checks import require_positive
 from epigrok.config.posterior import require_distinct
 from epigrok.errors import UserError
 from epigrok.evaluation import (
-    EvaluationSet,
     evaluate,
     evaluation_precision,
     evaluation_sets,
+    fitted_posteriors,
     series_rows,
-    tracked_posteriors,
 )
 from epigrok.evaluation.schema import SERIES_TABLES
-from epigrok.files import keep_json_lines, make_writable_directory, read_json_lines
+from epigrok.files import keep_json_lines, make_writable_directory
 from epigrok.model import Network
 from epigrok.posteriors import Ensemble, Posterior, require_posteriors
 from epigrok.records.directory import RunDirectory
@@ -33,6 +32,7 @@ from epigrok.training.checkpoints import load_carried_posterior
 from epigrok.workspace import Workspace
 
 Row = dict[str, Any]
+_NEEDED_COLUMNS = ("step", "posterior", "num_sequences", "num_samples")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +57,14 @@ class EvaluateOptions:
 
 @dataclass(frozen=True)
 class Subject:
-    """A network to evaluate, with all that belongs to it."""
+    """A network to evaluate, with its configuration, tasks and posterior."""
 
     config: RunConfig
     step: int
     model: Network
     family: TaskFamily
     carried: Posterior | None
-    """What its optimiser learnt, where it carries a posterior."""
+    """The posterior that its optimiser carries, if it does."""
 
     @classmethod
     def of(cls, run: Run, step: int | None, device: torch.device) -> "Subject":
@@ -116,19 +116,13 @@ def evaluate_subject(
     ensemble: Ensemble | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> list[Row]:
-    """The rows of one evaluation; none once `is_stopped`, which is asked now and then."""
+    """The rows of one evaluation; no rows if `is_stopped` becomes true meanwhile."""
     config, model, family = subject.config, subject.model, subject.family
     num_samples = options.num_samples or config.evaluation.num_final_samples
     rows: list[Row] = []
     with evaluation_precision(config, next(model.parameters()).device):
-        # Always fitted to the sequences that training fits to: fewer make a wider posterior.
-        settings, training_split = config.evaluation, config.task.splits[0]
-        clean = family.evaluation_batch(
-            training_split, settings.num_sequences, config.task.num_examples
-        )
-        posteriors = tracked_posteriors(
-            config, model, EvaluationSet(clean, None), subject.carried, options.posteriors or None
-        )
+        settings, names = config.evaluation, options.posteriors or None
+        posteriors = fitted_posteriors(config, model, family, subject.carried, names)
         posteriors += [] if ensemble is None else [ensemble]
         if (number := options.num_sequences) is not None:
             settings = replace(settings, num_sequences=number, num_sampled_sequences=number)
@@ -154,9 +148,9 @@ def keep_rows(
     rows: list[Row],
     workspace: Workspace | None = None,
 ) -> None:
-    """Replace earlier rows of the same evaluations, unless those are the more thorough ones."""
+    """Replace earlier rows of the same evaluations, unless those are more thorough."""
     table = table_of(run, series)
-    new, old = _thoroughness(rows), _thoroughness(read_json_lines(table))
+    new, old = _thoroughness(rows), _thoroughness(run.rows(_table(series), _NEEDED_COLUMNS))
     poorer = {what for what in new.keys() & old.keys() if new[what] < old[what]}
     if poorer:
         names = ", ".join(sorted({posterior for _, posterior, *_ in poorer}))
@@ -168,7 +162,11 @@ def keep_rows(
 
 def table_of(run: RunDirectory, series: ContextSeries | None) -> Path:
     """The file that keeps the rows of an evaluation."""
-    return run.table("evaluation" if series is None else SERIES_TABLES[series])
+    return run.table(_table(series))
+
+
+def _table(series: ContextSeries | None) -> str:
+    return "evaluation" if series is None else SERIES_TABLES[series]
 
 
 def _thoroughness(rows: list[Row]) -> dict[tuple[int, str, str], tuple[int, int]]:
@@ -188,17 +186,17 @@ def _evaluated(row: Row) -> tuple[int, str, str]:
 def _ensemble(run: Run, model: Network, others: tuple[Run, ...], step: int | None) -> Ensemble:
     """The networks of all runs at `step`, or the newest of each."""
     if len({member.path.resolve() for member in (run, *others)}) <= len(others):
-        raise UserError("a run is named twice: an ensemble needs different ones")
+        raise UserError("a run is named twice; an ensemble needs different runs")
     world = _world(run.config)
     for other in others:
         if _world(other.config) != world:
             raise UserError(
-                f"{other.path} learnt another task than {run.path}: an ensemble needs one task"
+                f"{other.path} and {run.path} learnt different tasks; an ensemble needs one task"
             )
     device = next(model.parameters()).device
     return Ensemble.of([model, *(other.model(step, device) for other in others)])
 
 
 def _world(config: RunConfig) -> tuple[Any, int]:
-    """What decides which tasks and inputs exist."""
+    """The settings that decide which tasks and inputs exist."""
     return to_json(config)["task"], config.task_seed

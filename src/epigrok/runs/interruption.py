@@ -1,4 +1,4 @@
-"""Signals that ask a run to stop: it finishes its step, saves and leaves."""
+"""Signals that ask a run to stop: it finishes its step, saves and exits."""
 
 import signal
 import threading
@@ -9,9 +9,9 @@ from types import FrameType
 from typing import Any
 
 STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)
-"""Ctrl-C, a scheduler's warning before it kills, and the one submitit and Slurm users ask for."""
+"""Ctrl-C, a scheduler's warning before it kills, and the signal that submitit uses on SLURM."""
 SECONDS_OF_ONE_REQUEST = 1.0
-"""`timeout -s INT` sends its signal twice at once, and means it once."""
+"""`timeout -s INT` sends its signal twice at once; both count as one request."""
 
 
 class StopRequest:
@@ -26,10 +26,10 @@ class StopRequest:
         return self.signal is not None
 
     def listen(self) -> None:
-        """Take the signals back, in case a library took them since.
+        """Install our handlers again, in case a library replaced them.
 
-        LLVM does, whenever Triton compiles: with handlers that pass a signal on, but for a moment
-        let a second one kill the process.
+        LLVM does so whenever Triton compiles. Its handlers pass a signal on, but for a moment a
+        second signal could kill the process.
         """
         if self._previous:
             for number in STOPPING_SIGNALS:
@@ -54,14 +54,14 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signal() -> Iterator[StopRequest]:
-    """Turn stopping signals into a request; a second Ctrl-C, later, acts as it always did.
+    """Turn stopping signals into a request; a second, later Ctrl-C interrupts as usual.
 
     The other signals may come several times, from the scheduler and from an engine that passes
-    them on: once asked, they change nothing.
+    them on; repetitions have no effect.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
-        # Only the main thread may install handlers; elsewhere the caller keeps its own.
+        # Only the main thread may install handlers.
         yield request
         return
     request._begin()

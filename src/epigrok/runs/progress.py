@@ -1,8 +1,8 @@
-"""What a person sees of a run: a live line on a terminal, plain lines elsewhere."""
+"""What a person sees of a run: a bar on a terminal or in a notebook, plain lines elsewhere."""
 
 import sys
 import time
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -11,6 +11,7 @@ from epigrok.evaluation import EvaluationRow
 from epigrok.wording import duration_text
 
 SECONDS_BETWEEN_LINES = 10.0
+BAR_WIDTH = 30
 
 
 @runtime_checkable
@@ -26,7 +27,7 @@ class Reporter(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """End the report."""
         ...
 
 
@@ -52,14 +53,12 @@ class PlainLines:
         self._last_line = float("-inf")
 
     def progress(self, step: int, loss: float, steps_per_second: float) -> None:
-        """Print a line unless the last one is fresh; the last step is always shown."""
+        """Print a line unless the previous one is recent; always print the last step."""
         now = time.monotonic()
         if now - self._last_line < SECONDS_BETWEEN_LINES and step < self._num_steps:
             return
         self._last_line = now
-        left = (
-            duration_text((self._num_steps - step) / steps_per_second) if steps_per_second else "?"
-        )
+        left = time_left_text(self._num_steps - step, steps_per_second)
         print(
             f"step {step}/{self._num_steps}  loss {loss:.4f}  {self._accuracies}"
             f"  {steps_per_second:.1f} steps/s  {left} left",
@@ -107,9 +106,51 @@ class LiveLine:
             self._progress.stop()
 
 
-def reporter_for_terminal(num_steps: int, first_step: int) -> Reporter:
-    """A live line where somebody is looking, plain lines otherwise."""
+class NotebookLine:
+    """The same below a cell of a notebook, in one line of text that is rewritten."""
+
+    def __init__(self, num_steps: int) -> None:
+        # Whoever sees a notebook has it.
+        from IPython.display import display
+
+        self._num_steps = num_steps
+        self._accuracies = ""
+        self._display: Any = display({"text/plain": "starting"}, raw=True, display_id=True)
+
+    def progress(self, step: int, loss: float, steps_per_second: float) -> None:
+        """Rewrite the line."""
+        num_full = round(BAR_WIDTH * step / self._num_steps)
+        left = time_left_text(self._num_steps - step, steps_per_second)
+        text = (
+            f"{step}/{self._num_steps} {'█' * num_full}{'░' * (BAR_WIDTH - num_full)} "
+            f"loss {loss:.4f}  {self._accuracies}  {steps_per_second:.1f} steps/s  {left} left"
+        )
+        self._display.update({"text/plain": text}, raw=True)
+
+    def evaluated(self, step: int, rows: list[EvaluationRow]) -> None:
+        """Show the new accuracies from now on."""
+        del step
+        self._accuracies = accuracies_text(rows)
+
+    def close(self) -> None:
+        """The last line stays."""
+
+
+def reporter_for_person(num_steps: int, first_step: int) -> Reporter:
+    """A bar where somebody is looking, plain lines otherwise."""
+    if _is_notebook():
+        return NotebookLine(num_steps)
     return LiveLine(num_steps, first_step) if sys.stderr.isatty() else PlainLines(num_steps)
+
+
+def _is_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
+def time_left_text(num_steps: int, steps_per_second: float) -> str:
+    """How long the steps that are left will take; a question mark while nobody knows."""
+    return duration_text(num_steps / steps_per_second) if steps_per_second else "?"
 
 
 def accuracies_text(rows: list[EvaluationRow]) -> str:

@@ -19,7 +19,7 @@ _PACKAGES = ("torch", "numpy", "safetensors", "triton")
 
 
 def provenance(device: torch.device, plugins: Sequence[NeededPlugin] = ()) -> dict[str, Any]:
-    """What to write beside a new run."""
+    """The provenance of a new run."""
     return {
         **_code(),
         "processes": [this_process(device, plugins)],
@@ -38,7 +38,7 @@ def this_process(device: torch.device, plugins: Sequence[NeededPlugin] = ()) -> 
         "platform": platform.platform(),
         "versions": {name: found for name in _PACKAGES if (found := _version(name))},
         "plugins": {plugin.file: plugin.digest for plugin in plugins},
-        # Another one than at the start, if the run went on after an update.
+        # May differ from the first process's, if the run resumed after an update.
         **_code(),
     }
 
@@ -64,7 +64,7 @@ def _git(*arguments: str) -> str | None:
     source = Path(__file__).resolve()
     git = ["git", "-C", str(source.parent)]
     try:
-        # An installed copy may lie inside somebody else's repository, which knows nothing of it.
+        # An installed copy may lie inside another repository, which does not track it.
         subprocess.run(
             [*git, "ls-files", "--error-unmatch", source.name], capture_output=True, check=True
         )

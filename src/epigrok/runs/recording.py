@@ -1,4 +1,4 @@
-"""Filling a run directory: made once, continued by every process that works on the run."""
+"""Write into a run directory: create it, or continue it, and add evaluations to its tables."""
 
 import json
 import warnings
@@ -13,8 +13,10 @@ from epigrok.config import RunConfig, differing_fields
 from epigrok.config.posterior import POINT
 from epigrok.errors import UserError
 from epigrok.evaluation import ContextRow, Evaluation, EvaluationRow
-from epigrok.evaluation.schema import ACCURACY, EU, METRIC_NAMES
+from epigrok.evaluation.schema import ACCURACY_FINAL, EPISTEMIC_FINAL, METRIC_NAMES
+from epigrok.files import own_path
 from epigrok.records.directory import CONFIG, SWEEP, WORLD, RunDirectory
+from epigrok.records.position_shards import position_folder
 from epigrok.records.run_tables import RunTables
 from epigrok.runs.describing import describe, write_identity
 from epigrok.runs.provenance import provenance, this_process
@@ -39,13 +41,15 @@ def open_or_create(
     workspace: Workspace,
     start_over: bool = False,
 ) -> RunDirectory:
-    """The directory of a run: made and filled, or checked to belong to the same config.
+    """Create the directory of a run, or check that it belongs to the same configuration.
 
-    A sweep leaves directories with a description and a configuration; what is missing is added.
+    A sweep prepares directories with a description and a configuration; the rest is added here.
     The caller holds the lease, and with it the workspace.
     """
     run = RunDirectory(path)
-    run.checkpoints.mkdir(exist_ok=True)
+    for folder in (run.checkpoints, position_folder(path)):
+        own_path(path, folder.name)
+    workspace.make_directory(run.checkpoints)
     is_known = (path / CONFIG).exists()
     if is_known:
         require_same_config(run, config)
@@ -53,7 +57,7 @@ def open_or_create(
         holds = "a sweep" if (path / SWEEP).exists() else "checkpoints of an unknown run"
         raise UserError(f"{path} holds {holds}; choose another directory")
     world = path / WORLD
-    # A world without a configuration is what a killed process left of who knows which run.
+    # A killed process may have left a world without a configuration, perhaps of another run.
     if start_over or not (is_known and world.exists()):
         workspace.write_file(world, save(sample_world(config.task, config.task_seed)))
     _note_process(run, config, device, workspace)
@@ -65,7 +69,7 @@ def open_or_create(
 def _note_process(
     run: RunDirectory, config: RunConfig, device: torch.device, workspace: Workspace
 ) -> None:
-    """Add this process to the provenance; a damaged one is kept under another name."""
+    """Add this process to the provenance; move a damaged provenance to another name."""
     plugins = describe(config).plugins
     record, values = run.path / "provenance.json", run.provenance()
     if record.exists() and not isinstance(values.get("processes"), list):
@@ -80,7 +84,7 @@ def _note_process(
 
 
 def record_evaluation(tables: RunTables, evaluation: Evaluation) -> None:
-    """Append an evaluation to its tables, by context length and over all of them."""
+    """Append an evaluation to its tables: over all context lengths, and by context length."""
     step = evaluation.step
     tables.write_positions(step, positions_content(evaluation))
     for name, rows in evaluation.tables():
@@ -92,7 +96,7 @@ def record_evaluation(tables: RunTables, evaluation: Evaluation) -> None:
 
 
 def _calibration(step: int, rows: list[EvaluationRow]) -> list[dict[str, Any]]:
-    """How often predictions of each confidence were right; bins without any are left out."""
+    """How often predictions of each confidence were right; empty bins are left out."""
     return [
         {
             **row_identity(step, row),
@@ -122,7 +126,7 @@ def positions_content(evaluation: Evaluation) -> bytes:
 
 
 def row_identity(step: int, row: EvaluationRow | ContextRow) -> dict[str, str | int]:
-    """Where a row belongs, and how much is behind it."""
+    """The key of a row, and the numbers of samples and sequences behind it."""
     return {
         "step": step,
         "split": row.split,
@@ -133,11 +137,11 @@ def row_identity(step: int, row: EvaluationRow | ContextRow) -> dict[str, str | 
 
 
 def status_scores(rows: list[EvaluationRow]) -> dict[str, dict[str, float]]:
-    """Accuracy of the point, or of the first posterior; EU of the first that has any."""
+    """Accuracy of `point`, or else of the first posterior; EU of the first that has any."""
     names = [row.posterior for row in rows]
     accurate = POINT if POINT in names else names[0]
     uncertain = next((row.posterior for row in rows if row.num_samples > 1), None)
     return {
         column: {row.split: row.summary[column] for row in rows if row.posterior == posterior}
-        for column, posterior in ((ACCURACY, accurate), (EU, uncertain))
+        for column, posterior in ((ACCURACY_FINAL, accurate), (EPISTEMIC_FINAL, uncertain))
     }

@@ -1,4 +1,4 @@
-"""One process at work on a run: it takes steps, evaluates, saves and says where it stands."""
+"""One process at work on a run: it takes steps, evaluates, saves and reports its status."""
 
 import math
 import os
@@ -13,7 +13,7 @@ from epigrok.checkpoint_files import checkpoint_path, checkpoint_steps
 from epigrok.config import RunConfig
 from epigrok.config.checks import require_non_negative
 from epigrok.evaluation import evaluation_sets, tracked_evaluation
-from epigrok.evaluation.schema import ACCURACY, EU
+from epigrok.evaluation.schema import ACCURACY_FINAL, EPISTEMIC_FINAL
 from epigrok.records.directory import RunDirectory
 from epigrok.records.holder import SECONDS
 from epigrok.records.lease import Lease
@@ -24,6 +24,7 @@ from epigrok.runs.evaluating import EvaluateOptions, Subject, evaluate_subject, 
 from epigrok.runs.interruption import StopRequest
 from epigrok.runs.progress import Reporter
 from epigrok.runs.recording import record_evaluation, status_scores
+from epigrok.runs.watching import RunMonitor
 from epigrok.tables.positions import merge_positions
 from epigrok.tasks import build_family
 from epigrok.training import StepRecord, TrainState, initial_state, training_steps
@@ -44,19 +45,21 @@ class DivergedError(RuntimeError):
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """How a run is executed; it is the same run on any device, up to the device's rounding."""
+    """How a run is executed; its numbers do not depend on it, up to the device's rounding."""
 
     device: DeviceName = "auto"
     checkpoint_seconds: float = 60.0
-    """Time between checkpoints, the most that a crash can cost."""
+    """Time between checkpoints, the most work that a crash can lose."""
     compiled: bool | None = None
     """Compile the model, by default on a GPU: minutes once, then faster steps."""
     stop_at_step: int | None = None
     """Pause the run there; a later call goes on."""
     lease_seconds: float = SECONDS
-    """Silence after which another machine may take the run over."""
+    """Time without a sign of life after which another machine may take the run over."""
     start_over: bool = False
-    """Begin at step 0 and lose what is there, where it cannot be gone on with."""
+    """Begin again at step 0 and lose the steps so far, if the run cannot be resumed."""
+    keeps_weights: bool = True
+    """Whether a finished run keeps its checkpoints, or its tables alone."""
 
     def __post_init__(self) -> None:
         require_non_negative(checkpoint_seconds=self.checkpoint_seconds)
@@ -82,16 +85,20 @@ class Session:
         self._first_step = 0
         compiled = device.type == "cuda" if options.compiled is None else options.compiled
         self._steps = training_steps(self._state, self._family, config, compiled)
-        self._scores = {name: run.status().get(name, {}) for name in (ACCURACY, EU)}
+        self._scores = {
+            name: run.status().get(name, {}) for name in (ACCURACY_FINAL, EPISTEMIC_FINAL)
+        }
         self._started = self._last_checkpoint = self._last_status = time.monotonic()
         self._seconds_evaluating = 0.0
         self._last_timing = (0.0, 0.0)
 
     def work(self, stop: StopRequest, lease: Lease) -> None:
-        """Take steps until the run is done or somebody asks to stop."""
+        """Take steps until the run is done or a signal asks to stop."""
         self._lease = lease
         restored = self._restored()
         with closing(self._opened_tables(restored)) as self._tables:
+            self._monitor = RunMonitor(self._config, self._state.model, self._sets)
+            self._monitor.go_on(self._run.rows("tolerance"))
             self._report_status("running", None)
             if restored is None:
                 self._evaluate(0)
@@ -110,12 +117,14 @@ class Session:
         if self._state.step == self._config.num_steps and self._vary_context(stop):
             lease.require_held()
             merge_positions(self._run.path, workspace)
-            # Whoever sees DONE finds the ladder's weights and no others.
+            # Before DONE, so that a finished run has the ladder's weights and no others.
             keep_resumable(workspace, self._run.checkpoints, self._ladder, 1)
             self._report_status("done", None)
-            self._run.mark_done(workspace)
+            keeps_weights = self._options.keeps_weights
+            self._run.mark_done(workspace, keeps_weights)
             remove_position_shards(self._run.path, workspace)
-            keep_resumable(workspace, self._run.checkpoints, self._ladder, 0)
+            kept = self._ladder if keeps_weights else []
+            keep_resumable(workspace, self._run.checkpoints, kept, 0)
         else:
             self._checkpoint()
             self._report_status("stopped", None)
@@ -147,7 +156,7 @@ class Session:
             or now - self._last_checkpoint >= self._options.checkpoint_seconds
         )
         is_reported = is_last or now - self._last_status >= SECONDS_BETWEEN_STATUS
-        # Reading the loss waits for the device, so it is read only when somebody needs it.
+        # Reading the loss waits for the device, so read it only when it is needed.
         if is_evaluated or is_saved or is_reported or record.loss.device.type == "cpu":
             self._require_finite(record)
         if is_evaluated:
@@ -158,7 +167,7 @@ class Session:
             self._report_status("running", record)
 
     def _vary_context(self, stop: StopRequest) -> bool:
-        """Evaluate series of contexts as configured; False if somebody asked to stop meanwhile."""
+        """Evaluate the configured series of contexts; False if a signal asked to stop meanwhile."""
         if not self._config.evaluation.final_series or stop:
             return not stop
         started = time.monotonic()
@@ -183,10 +192,12 @@ class Session:
         self._require_finite_weights()
         carried = self._state.carried_posterior()
         found = tracked_evaluation(self._config, self._state.model, self._sets, carried, step)
-        # It may have taken long enough for somebody else to take over.
+        looked = self._monitor.look(step)
+        # The evaluation may have taken so long that another process took over.
         self._lease.require_held()
         self._scores = status_scores(found.metrics)
         record_evaluation(self._tables, found)
+        self._tables.append("tolerance", looked)
         if record is not None:
             row = {
                 "step": step,
@@ -197,7 +208,7 @@ class Session:
             }
             self._tables.append("training", [row])
         self._seconds_evaluating += time.monotonic() - started
-        # The last step's row comes after the series of contexts, and counts them in.
+        # The last step's row is written after the series of contexts and includes their time.
         if step < self._config.num_steps or not self._config.evaluation.final_series:
             self._record_timing(step)
         self._reporter.evaluated(step, found.metrics)

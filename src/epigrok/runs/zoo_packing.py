@@ -1,4 +1,4 @@
-"""Making a zoo entry of a finished run."""
+"""Make a zoo entry of a finished run."""
 
 import shutil
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from epigrok.checkpoint_files import checkpoint_path, write_digests
+from epigrok.checkpoint_files import DIGESTS, checkpoint_path, write_digests
 from epigrok.errors import UserError
 from epigrok.files import write_json
 from epigrok.records.description import DESCRIPTION
@@ -39,7 +39,7 @@ def pack(run: Run, destination: Path, card: str, steps: Sequence[int] | None = N
             tensors = load_file(file)
             smaller = {name: tensor.to(torch.bfloat16) for name, tensor in tensors.items()}
             save_file(smaller, target / file.name)
-        write_digests(target)
+        write_digests(target / DIGESTS)
     (destination / CARD).write_text(card)
     RunDirectory(destination).mark_done()
 

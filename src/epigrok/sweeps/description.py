@@ -21,7 +21,7 @@ from epigrok.config.checks import require
 from epigrok.config.overrides import with_fields
 from epigrok.config.run import SEED_FIELDS
 from epigrok.errors import UserError
-from epigrok.files import make_writable_directory, one_at_a_time, read_regular, write_json
+from epigrok.files import make_writable_directory, one_at_a_time, read_json, write_json
 from epigrok.records.description import DESCRIPTION as RUN
 from epigrok.records.directory import CONFIG, SWEEP, RunDirectory
 
@@ -60,7 +60,10 @@ class Sweep:
     axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Dotted field -> its values."""
     seeds: tuple[int, ...] = (0,)
-    """Each value is both the `task_seed` and the `run_seed` of a run."""
+    """Each value is the `run_seed` of a run and, without `task_seeds`, its `task_seed` too."""
+    task_seeds: tuple[int, ...] = ()
+    """Each value is a `task_seed`, combined with every seed: one world for all seeds, or several
+    worlds with the same seeds in each."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """Dotted field -> its value in every run."""
     conditions: tuple[Condition, ...] = ()
@@ -69,6 +72,7 @@ class Sweep:
     def __post_init__(self) -> None:
         require(bool(self.methods), "a sweep needs at least one preset in 'methods'")
         lists = {"methods": self.methods, "variants": self.variants, "seeds": self.seeds}
+        lists |= {"task_seeds": self.task_seeds} if self.task_seeds else {}
         for name, values in {**lists, **self.axes}.items():
             require(len(values) > 0, f"{name!r} has no values")
             require(len(values) <= MOST_RUNS, f"{name!r} has {len(values):,} values, too many")
@@ -78,7 +82,8 @@ class Sweep:
         for name in SEED_FIELDS:
             require(
                 name not in self.axes and name not in self.overrides,
-                f"{name!r} is set by 'seeds'; it can be neither an axis nor an override",
+                f"{name!r} is set by 'seeds' and 'task_seeds'; it can be neither an axis nor an "
+                "override",
             )
         for condition in self.conditions:
             for variant in condition.wanted("variant"):
@@ -88,6 +93,16 @@ class Sweep:
                     + ", ".join(self.variants),
                 )
 
+    @property
+    def seed_pairs(self) -> list[dict[str, int]]:
+        """`run_seed` and `task_seed` of the runs of one setting."""
+        task_seeds = [self.task_seeds or (seed,) for seed in self.seeds]
+        return [
+            {"run_seed": seed, "task_seed": task_seed}
+            for seed, of_seed in zip(self.seeds, task_seeds)
+            for task_seed in of_seed
+        ]
+
 
 def runs_of(sweep: Sweep) -> dict[str, RunConfig]:
     """Run id -> configuration, in the order of the description."""
@@ -95,23 +110,24 @@ def runs_of(sweep: Sweep) -> dict[str, RunConfig]:
     asked = {name for condition in sweep.conditions for name in condition.where}
     unknown = ", ".join(sorted(asked - fields - {"variant"}))
     require(not unknown, f"sweep {sweep.name!r}: a condition names unknown fields: {unknown}")
-    number = prod(map(len, (sweep.methods, sweep.variants, sweep.seeds, *sweep.axes.values())))
+    lists = (sweep.methods, sweep.variants, sweep.seed_pairs, *sweep.axes.values())
+    number = prod(map(len, lists))
     require(number <= MOST_RUNS, f"sweep {sweep.name!r} has {number:,} runs, over {MOST_RUNS:,}")
     runs: dict[str, RunConfig] = {}
     origins: dict[str, dict[str, Any]] = {}
     idle, unused = list(sweep.conditions), set(sweep.variants)
-    for method, variant, values, seed in product(
-        sweep.methods, sweep.variants, product(*sweep.axes.values()), sweep.seeds
+    for method, variant, values, seeds in product(
+        sweep.methods, sweep.variants, product(*sweep.axes.values()), sweep.seed_pairs
     ):
         point = dict(zip(sweep.axes, values))
         base = preset(method)
-        changes = {**sweep.overrides, **point, **dict.fromkeys(SEED_FIELDS, seed)}
+        changes = {**sweep.overrides, **point, **seeds}
         for condition in sweep.conditions:
             if condition.holds({**flatten(to_json(base)), **changes, "variant": variant}):
                 changes |= condition.set
                 idle = [other for other in idle if other is not condition]
         config = _config_of(sweep, base, changes, point)
-        name, where = run_id(config), {"preset": method, **point, "seed": seed}
+        name, where = run_id(config), {"preset": method, **point, **seeds}
         # A variant may leave some runs unchanged; they count once.
         if name not in runs:
             runs[name] = config
@@ -150,10 +166,10 @@ def _config_of(
 def read_sweep(path: Path) -> Sweep:
     """The sweep described in a JSON file."""
     try:
-        values = json.loads(read_regular(path), object_pairs_hook=_without_twins)
+        values = read_json(path, object_pairs_hook=_without_twins)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UserError(f"{path} is not valid JSON: {error}") from error
     try:
         return sweep_from_json(
@@ -182,14 +198,15 @@ def sweep_from_json(values: Any) -> Sweep:
     )
     require("methods" in values, "'methods' is missing: the list of presets to run")
     require(isinstance(values.get("name", ""), str), "'name' must be a string")
-    for name in ("methods", "variants", "seeds", "conditions"):
+    for name in ("methods", "variants", "seeds", "task_seeds", "conditions"):
         require(isinstance(values.get(name, []), list), f"{name!r} must be a list")
     for name in ("axes", "overrides"):
         require(isinstance(values.get(name, {}), dict), f"{name!r} must be an object")
     for name, axis in values.get("axes", {}).items():
         require(isinstance(axis, list), f"axis {name!r} must be a list of values")
-    seeds = values.get("seeds", [0])
-    require(all(type(seed) is int for seed in seeds), "'seeds' must be whole numbers")
+    seeds = {name: tuple(values[name]) for name in ("seeds", "task_seeds") if name in values}
+    for name, numbers in seeds.items():
+        require(all(type(n) is int for n in numbers), f"{name!r} must be whole numbers")
     require(all(isinstance(m, str) for m in values["methods"]), "'methods' must be preset names")
     variants = values.get("variants", Sweep.variants)
     require(all(isinstance(name, str) for name in variants), "'variants' must be names")
@@ -198,7 +215,7 @@ def sweep_from_json(values: Any) -> Sweep:
         methods=tuple(values["methods"]),
         variants=tuple(variants),
         axes={name: tuple(axis) for name, axis in values.get("axes", {}).items()},
-        seeds=tuple(seeds),
+        **seeds,
         overrides=values.get("overrides", {}),
         conditions=tuple(map(_condition_from_json, values.get("conditions", []))),
     )
@@ -249,8 +266,8 @@ def recorded_sweeps(directory: Path) -> list[Sweep]:
     if not path.exists():
         return []
     try:
-        return [sweep_from_json(values) for values in json.loads(read_regular(path))["sweeps"]]
-    except (ValueError, TypeError, KeyError, RecursionError, UserError) as error:
+        return [sweep_from_json(values) for values in read_json(path)["sweeps"]]
+    except (ValueError, TypeError, KeyError, UserError) as error:
         raise UserError(f"{path} is not what `epigrok sweep` writes there: {error}") from error
 
 

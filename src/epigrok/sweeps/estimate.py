@@ -7,7 +7,6 @@ from typing import Any
 
 from epigrok.config import RunConfig, flatten, to_json
 from epigrok.records.directory import RunDirectory, run_directories
-from epigrok.tables import open_sweep
 
 _COSTLY = ("model.", "evaluation.", "batch_size", "task.kind", "task.modulus", "task.num_examples")
 _COSTLY_OPTIMISER = ("optim.kind", "optim.num_train_samples", "precision")
@@ -53,6 +52,9 @@ def measured_speeds(directory: Path) -> dict[Shape, float]:
     """Steps per second, evaluations included, over all recorded work on each shape of run."""
     if not directory.is_dir() or not run_directories(directory):
         return {}
+    # Here and not above: a machine that only trains needs no database library.
+    from epigrok.tables import open_sweep
+
     store = open_sweep(directory)
     spent = store.sql(
         """select run_id, max(step), sum(seconds_training + seconds_evaluating)

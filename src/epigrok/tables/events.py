@@ -10,11 +10,11 @@ from typing import Any
 
 from epigrok.evaluation import GrokkingTimes, grokking_times
 from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD
-from epigrok.evaluation.schema import ACCURACY, EU
+from epigrok.evaluation.schema import ACCURACY_FINAL, EPISTEMIC_FINAL
 from epigrok.tables.groups import Setting
 from epigrok.tables.store import SweepStore
 
-_COLUMNS = ("step", "split", "posterior", "num_samples", ACCURACY, EU)
+_COLUMNS = ("step", "split", "posterior", "num_samples", ACCURACY_FINAL, EPISTEMIC_FINAL)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _share(times: GrokkingTimes, rows: list[dict[str, Any]]) -> float | None:
     for row in rows:
         identity = (row["split"], row["posterior"], row["step"])
         if identity == (times.split, times.posterior, times.generalised_step):
-            return _over_peak(row[EU], times)
+            return _over_peak(row[EPISTEMIC_FINAL], times)
     return None
 
 

@@ -11,9 +11,10 @@ from statistics import median
 from typing import Any
 
 from epigrok.config.posterior import ORACLES, POINT, parse_posterior
-from epigrok.config.splits import in_order
+from epigrok.config.run import SEED_FIELDS
+from epigrok.config.splits import Split, in_order
 from epigrok.errors import UserError
-from epigrok.evaluation.schema import ACCURACY
+from epigrok.evaluation.schema import ACCURACY_FINAL
 from epigrok.records.description import TrackedPosterior
 from epigrok.tables.fields import by_size, distinguishing_fields, field_label, value_label
 from epigrok.tables.store import SweepStore
@@ -39,6 +40,8 @@ class Setting:
     """On the hardest split, at the last evaluation: median over runs."""
     store: SweepStore
     """The tables of its runs alone."""
+    varying_seeds: tuple[str, ...] = ()
+    """The seeds in which its runs differ: `run_seed`, `task_seed` or both."""
 
     @property
     def name(self) -> str:
@@ -111,9 +114,16 @@ def settings(store: SweepStore) -> list[Setting]:
                 ),
                 accuracy=median(hardest),
                 store=store.of_runs(run_ids),
+                varying_seeds=varying_seeds([c for c in configs if c["run_id"] in run_ids]),
             )
         )
     return found
+
+
+def varying_seeds(configs: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The seeds in which these runs differ."""
+    configs = list(configs)
+    return tuple(n for n in SEED_FIELDS if len({config.get(n) for config in configs}) > 1)
 
 
 def require_evaluated(store: SweepStore) -> list[Setting]:
@@ -124,6 +134,16 @@ def require_evaluated(store: SweepStore) -> list[Setting]:
     return found
 
 
+def known_splits(store: SweepStore) -> dict[str, Split]:
+    """The splits of all readable runs by name, as the runs describe them."""
+    readable = [c["run_id"] for configs in configs_by_preset(store).values() for c in configs]
+    return {
+        split.name: split
+        for run_id in readable
+        for split in store.runs[run_id].description().splits
+    }
+
+
 def num_settings(store: SweepStore) -> int:
     """How many settings there are, evaluated or not."""
     return len(_groups(store))
@@ -132,7 +152,8 @@ def num_settings(store: SweepStore) -> int:
 def _accuracy_by_run(store: SweepStore) -> dict[str, dict[str, float]]:
     """Run id -> split -> accuracy of `point`, or else of the best posterior, at the end."""
     scores: dict[str, dict[str, float]] = defaultdict(dict)
-    query = f"select run_id, split, posterior, {ACCURACY} from latest where {ACCURACY} is not null"
+    query = f"select run_id, split, posterior, {ACCURACY_FINAL} from latest"
+    query += f" where {ACCURACY_FINAL} is not null"
     rows = [row for row in store.sql(query).fetchall() if row[2] not in ORACLES]
     has_point = {(run_id, split) for run_id, split, posterior, _ in rows if posterior == POINT}
     for run_id, split, posterior, value in rows:

@@ -7,7 +7,7 @@ from epigrok.files import write_by
 from epigrok.records.directory import PARQUET
 from epigrok.records.position_shards import position_columns, position_shards
 from epigrok.tables.sql_text import quoted_text
-from epigrok.workspace import Workspace
+from epigrok.workspace import Workspace, change
 
 
 def merge_positions(run_path: Path, workspace: Workspace | None = None) -> None:
@@ -19,6 +19,7 @@ def merge_positions(run_path: Path, workspace: Workspace | None = None) -> None:
     def fill(unfinished: Path) -> None:
         with duckdb.connect() as connection:
             connection.register("positions", position_columns(run_path))
+            change("write", unfinished)
             connection.execute(
                 f"copy positions to {quoted_text(unfinished)} (format parquet, compression zstd)"
             )

@@ -56,7 +56,7 @@ def empty_table(types: Mapping[str, str]) -> str:
 
 def _register_shards(connection: Any, made: set[str], run: RunDirectory) -> bool:
     """Make the small files of a run that goes on readable; False if there are none."""
-    # Here and not above: finished sweeps need neither NumPy nor safetensors.
+    # Imported here, because finished sweeps need neither NumPy nor safetensors.
     from epigrok.records.position_shards import position_columns, position_shards
 
     if not position_shards(run.path):

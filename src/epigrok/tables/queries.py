@@ -53,11 +53,17 @@ def axes_of(table: str) -> list[str]:
     return [column.name for column in TABLES[table].key if column not in common]
 
 
+def columns_of(metric: str) -> list[str]:
+    """The column that a metric is, or the two whose ratio it is: `epistemic/total`."""
+    return metric.split("/", 1)
+
+
 def band_query(
     source: str, metric: str, keys: Sequence[str], by: Sequence[str], filters: Sequence[str]
 ) -> str:
     """Median and band of a metric in each group of runs; `keys` are columns of `source`."""
-    value = f"{quoted_name(metric)}::double"
+    value, *over = [f"{quoted_name(name)}::double" for name in columns_of(metric)]
+    value = f"({value} / nullif({over[0]}, 0))" if over else value
     where = " and ".join([*filters, f"{value} is not null", f"not isnan({value})"])
     own = ", ".join(map(quoted_name, dict.fromkeys(["run_id", *keys])))
     names = ", ".join(map(quoted_name, by))

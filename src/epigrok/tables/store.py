@@ -18,17 +18,20 @@ from typing import Any, SupportsIndex
 import duckdb
 
 from epigrok.config.checks import require
+from epigrok.config.where import Where
 from epigrok.errors import UserError
 from epigrok.evaluation.schema import POSTERIOR, SPLIT, STEP, TABLES
 from epigrok.files import make_writable_directory, write_by
 from epigrok.records.directory import RunDirectory, run_directories
 from epigrok.records.zoo import unpack_if_zoo
+from epigrok.tables.choosing import chosen_runs
 from epigrok.tables.positions_source import RUN_ID, empty_table, positions_source
 from epigrok.tables.queries import (
     LATEST,
     SQL_TYPES,
     axes_of,
     band_query,
+    columns_of,
     json_lines_query,
     newest_step_of_posterior,
     newest_step_of_run,
@@ -52,6 +55,7 @@ def open_sweep(
     done_only: bool = False,
     seeds_apart: bool = False,
     verified: bool = False,
+    where: Sequence[str] = (),
 ) -> "SweepStore":
     """The results of a sweep's directory, or of one run's, ready to be asked.
 
@@ -60,17 +64,19 @@ def open_sweep(
         done_only: Leave out runs that are not finished.
         seeds_apart: Figures show every run by itself, instead of medians over seeds.
         verified: Compare digests first, and leave out runs that are damaged: `left_out` names them.
+        where: Only runs that meet these conditions, such as `task.train_fraction=0.8`.
     """
     path = unpack_if_zoo(directory).resolve()
     runs = run_directories(path)
     if not runs:
         raise UserError(f"there are no runs in {path}")
-    kept = [run for run in runs if run.is_done] if done_only else runs
+    chosen = chosen_runs(runs, where)
+    kept = [run for run in chosen if run.is_done] if done_only else chosen
     left_out = {run.path.name: problem for run in kept if verified and (problem := damage(run))}
     if kept and len(left_out) == len(kept):
         raise UserError(f"{next(iter(left_out.values()))}; look at it with `epigrok check`")
     store = SweepStore(path, [run for run in kept if run.path.name not in left_out], seeds_apart)
-    store.left_out = left_out
+    store.left_out, store.chosen_by = left_out, Where.parse(where).text
     return store
 
 
@@ -89,6 +95,8 @@ class SweepStore:
         self.runs = {run.path.name: run for run in runs}
         self.left_out: dict[str, str] = {}
         """Damaged runs, and what is wrong with each."""
+        self.chosen_by = ""
+        """The conditions that its runs were chosen by, in words."""
         self._connection = connection or _connection_to(path)
         self._made: set[str] = set()
 
@@ -124,7 +132,7 @@ class SweepStore:
         """Median of a metric over seeds and the band that 95 % of them lie in.
 
         Args:
-            metric: A column of the table.
+            metric: A column of the table, or the ratio of two, as in `epistemic/total`.
             by: Columns that tell groups apart, of the table or of the configuration. All runs
                 that agree in them count as seeds of one group.
             split: Only this one; otherwise each is a group of its own, where the table has splits.
@@ -134,7 +142,7 @@ class SweepStore:
                 `context_length`, the same by context length, and `context_noise` if it names that.
 
         Returns:
-            A row per group: the columns of `by`, `median`, `lower`, `upper`, `count`.
+            A row per group with the columns of `by`, `median`, `lower`, `upper`, `count`.
         """
         by = [by] if isinstance(by, str) else list(by)
         step = step if step is None or step == "last" else whole_number("step", step)
@@ -146,13 +154,14 @@ class SweepStore:
             for name, value in wanted.items()
             if value is not None and value != "last"
         ]
-        require_columns([metric, *(n for n, v in wanted.items() if v not in (None, "last"))], own)
+        needed = [n for n, v in wanted.items() if v not in (None, "last")]
+        require_columns([*columns_of(metric), *needed], own)
         apart = [name for name, value in wanted.items() if value is None and name in own]
         by = list(dict.fromkeys([*by, *apart, *axes_of(table)]))
         require_columns(by, own + config)
         keys = [name for name in by if name in own and name != "run_id"]
         scored = [name for name in (STEP.name, SPLIT.name, POSTERIOR.name) if name in own]
-        names = list(dict.fromkeys([*scored, *keys, metric]))
+        names = list(dict.fromkeys([*scored, *keys, *columns_of(metric)]))
         source = self._source(table, names)
         if step == "last" and table not in LATEST:
             newest = newest_step_of_posterior if POSTERIOR.name in own else newest_step_of_run

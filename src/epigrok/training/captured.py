@@ -17,20 +17,19 @@ BatchWork = Callable[[Batch], tuple[Float[Tensor, ""], Float[Tensor, ""]]]
 """The same, given the step's batch."""
 
 _STEPS_BEFORE_CAPTURE = 3
-"""Taken as usual: compilers and libraries set themselves up in the first ones."""
+"""Steps taken without a graph first, in which compilers and libraries set themselves up."""
 
 
 class CapturedWork:
-    """Work that is recorded once and then replayed; its numbers stay the same.
+    """Work that is recorded once and then replayed, with the same numbers.
 
-    While a step is worked on, the batch of the next one is drawn beside it.
+    The batch of the next step is drawn while the present step runs.
 
     Args:
         draw: The batch of a step, given its number.
-        work: Takes a step; makes its own gradients from nothing, so that they live where the graph
-            does.
-        optimisers: Those that take their step within `work`; all of ours do the same work on the
-            same addresses at every step.
+        work: Takes a step. It allocates its own gradients, so that they live in the graph's memory.
+        optimisers: The optimisers that `work` steps; each does the same work on the same addresses
+            at every step.
         device: A GPU.
     """
 
@@ -67,7 +66,7 @@ class CapturedWork:
         return loss.clone(), gradient_norm.clone()
 
     def _take_aside(self) -> tuple[Tensor, Tensor]:
-        """On a stream of its own, as work that is going to be captured must be tried."""
+        """Do the work on a side stream, as CUDA requires before work is captured."""
         main = torch.cuda.current_stream(self._step.device)
         self._stream.wait_stream(main)
         with torch.cuda.stream(self._stream):
@@ -87,7 +86,7 @@ class CapturedWork:
             self._stream.wait_stream(self._beside)
             for here, new in zip(_tensors(batch), _tensors(following)):
                 here.copy_(new)
-        # Checkpoints keep the settings, and they may be continued on a CPU, which knows no graphs.
+        # Checkpoints keep these settings, and a run may resume on a CPU, which has no graphs.
         for group in _groups(self._optimisers):
             group["capturable"] = False
         return graph

@@ -6,7 +6,7 @@ unpickled except with `weights_only=True`.
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from epigrok.checkpoint_files import (
     DEVIATIONS,
+    DIGESTS,
     EXTENTS,
     RESUME,
     WEIGHTS,
@@ -29,6 +30,7 @@ from epigrok.checkpoint_files import (
     write_digests,
 )
 from epigrok.errors import UserError
+from epigrok.files import read_json
 from epigrok.posteriors import DiagonalGaussian
 from epigrok.posteriors.gaussian import frozen_parameters
 from epigrok.training.loop import TrainState
@@ -49,18 +51,18 @@ def ladder_steps(num_steps: int, num_rungs: int) -> list[int]:
     steps = [0]
     for k in range(num_between):
         spaced = round(num_steps * LADDER_START * ratio**k)
-        # In a short run several would round to the same step; no rung takes another one's place.
+        # In a short run several rungs would round to one step; keep them distinct.
         steps.append(min(max(spaced, steps[-1] + 1), num_steps - num_between + k))
     return [*steps, num_steps]
 
 
 @dataclass(frozen=True)
 class Restored:
-    """A checkpoint that training goes on from."""
+    """A checkpoint that training resumes from."""
 
     step: int
     extents: dict[str, Any]
-    """How far each table had been written when it was saved."""
+    """The extent of each table when the checkpoint was saved."""
 
 
 def write_checkpoint(
@@ -71,24 +73,24 @@ def write_checkpoint(
     extents: Mapping[str, Any],
 ) -> None:
     """Save the state as `root/step-N`, with the extents of tables, and drop what is not needed."""
-
-    def fill(directory: Path) -> None:
-        save_file(_contiguous(state.model.state_dict()), directory / WEIGHTS)
-        posterior = state.carried_posterior()
-        if posterior is not None:
-            save_file(_contiguous(posterior.deviation), directory / DEVIATIONS)
-        resume = {
-            "step": state.step,
-            "optimisers": [optimiser.state_dict() for optimiser in state.optimisers],
-        }
-        torch.save(resume, directory / RESUME)
-        (directory / EXTENTS).write_text(json.dumps(extents))
-        write_digests(directory)
-
+    posterior = state.carried_posterior()
+    resume = {
+        "step": state.step,
+        "optimisers": [optimiser.state_dict() for optimiser in state.optimisers],
+    }
+    files: dict[str, Callable[[Path], object]] = {
+        WEIGHTS: lambda path: save_file(_contiguous(state.model.state_dict()), path),
+        RESUME: lambda path: torch.save(resume, path),
+        EXTENTS: lambda path: path.write_text(json.dumps(extents)),
+    }
+    if posterior is not None:
+        deviation = posterior.deviation
+        files[DEVIATIONS] = lambda path: save_file(_contiguous(deviation), path)
+    files[DIGESTS] = write_digests
     try:
-        workspace.write_directory(checkpoint_path(root, state.step), fill)
+        workspace.write_directory(checkpoint_path(root, state.step), files)
     except SafetensorError as error:
-        # What its writer raises when the disk is full.
+        # Safetensors raises this when the disk is full.
         raise OSError(f"the checkpoint of step {state.step} cannot be written: {error}") from error
     except RuntimeError as error:
         if isinstance(error, WorkspaceGoneError):
@@ -103,7 +105,7 @@ def keep_resumable(workspace: Workspace, root: Path, ladder: list[int], number: 
     newest = steps[len(steps) - number :]
     for step in set(steps) - set(newest):
         workspace.remove(checkpoint_path(root, step) / RESUME)
-    # All others, not only those just given up: a kill may have left one half removed.
+    # All other steps, because a kill may have left one half removed.
     for step in set(steps_with(root)) - {*newest, *ladder}:
         workspace.remove(checkpoint_path(root, step))
 
@@ -111,7 +113,7 @@ def keep_resumable(workspace: Workspace, root: Path, ladder: list[int], number: 
 def restore_newest(workspace: Workspace, root: Path, state: TrainState) -> Restored | None:
     """Put the newest intact checkpoint into `state`; None if there is none to resume from.
 
-    One that is proven damaged is moved aside. An error in reading proves nothing, and is raised.
+    A damaged checkpoint is moved aside. A reading error proves no damage and is raised.
     """
     steps = _resumable_steps(root)
     while steps:
@@ -119,8 +121,8 @@ def restore_newest(workspace: Workspace, root: Path, state: TrainState) -> Resto
         problem = problem_with_checkpoint(directory)
         if problem is None:
             _restore(directory, state)
-            return Restored(state.step, json.loads((directory / EXTENTS).read_text()))
-        # Else it would count among the newest ones, and those to come would have to go instead.
+            return Restored(state.step, read_json(directory / EXTENTS))
+        # If it stayed, it would count as one of the newest, and a good one would be removed.
         aside = next(
             p for n in count() if not (p := root / f"damaged-{directory.name}-{n}").exists()
         )
@@ -161,7 +163,7 @@ def _tensors(path: Path, device: torch.device | str = "cpu") -> dict[str, Tensor
 
 
 def _contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    # Parameters may be views into one buffer; a file wants each on its own.
+    # Parameters may be views into one buffer; the file needs separate tensors.
     return {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
 
 

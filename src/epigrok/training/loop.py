@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from math import inf
 
 import torch
 from jaxtyping import Float
@@ -14,6 +13,7 @@ from torch.optim import Optimizer
 from epigrok.config import RunConfig
 from epigrok.model import Network, Transformer, build_model
 from epigrok.model.compilation import compiled as fused
+from epigrok.model.compilation import forget_compiled
 from epigrok.model.fused_training import fits_kernels, loss_and_gradients
 from epigrok.posteriors import DiagonalGaussian, VariationalOptimiser
 from epigrok.tasks import Batch, TaskFamily
@@ -24,7 +24,7 @@ from epigrok.training.schedule import learning_rate_scale
 
 @dataclass
 class TrainState:
-    """Everything that learning changes; what is not in here is not restored."""
+    """Everything that learning changes; resuming restores this and nothing else."""
 
     model: Network
     optimisers: list[Optimizer]
@@ -32,26 +32,28 @@ class TrainState:
 
     @property
     def variational(self) -> VariationalOptimiser | None:
-        """The optimiser that carries a posterior along; None where none does."""
+        """The optimiser that carries a posterior, or None."""
         first = self.optimisers[0]
         return first if isinstance(first, VariationalOptimiser) else None
 
     def carried_posterior(self) -> DiagonalGaussian | None:
-        """The posterior that training carries along; None for optimisers without one."""
+        """The posterior that the optimiser carries, or None."""
         return None if self.variational is None else self.variational.posterior(self.model)
 
     def optimiser_facts(self) -> dict[str, float]:
-        """What the optimiser tells of itself, beside loss and gradient norm."""
+        """Facts of the optimiser for the table `training`, such as quantiles of its spread."""
         return {} if self.variational is None else self.variational.spread()
 
-    def weights_to_differentiate(self) -> AbstractContextManager[None]:
+    def weights_to_differentiate(self, sample: int) -> AbstractContextManager[None]:
         """Where gradients are taken: at a weight sample, or at the weights themselves."""
-        return nullcontext() if self.variational is None else self.variational.sampled_weights()
+        if self.variational is None:
+            return nullcontext()
+        return self.variational.sampled_weights(sample)
 
 
 @dataclass(frozen=True)
 class StepRecord:
-    """What one update saw. Tensors stay on the device: reading one waits for it."""
+    """Loss and gradient norm of one update. They stay on the device; reading one waits for it."""
 
     step: int
     """Updates taken, this one included."""
@@ -74,10 +76,11 @@ def training_steps(
     Args:
         state: Changed in place.
         family: Where batches come from.
-        config: Of the run.
+        config: The run's.
         compiled: Fuse the network's kernels and, on a GPU, replay each update as one graph.
     """
     device = next(state.model.parameters()).device
+    forget_compiled()
     gradients = _gradient_work(state, config, compiled)
 
     def whole_step(batch: Batch) -> tuple[Tensor, Tensor]:
@@ -102,26 +105,33 @@ def training_steps(
 def _gradient_work(
     state: TrainState, config: RunConfig, compiled: bool
 ) -> Callable[[Batch], tuple[Tensor, Tensor]]:
-    """Everything between the batch and the optimisers: loss, gradients, clipping."""
-    clip_norm = inf if config.optim.clip_norm is None else config.optim.clip_norm
+    """A function from a batch to loss and gradient norm: forward, backward, clipping."""
     differentiated = _differentiated(state.model, config, compiled)
 
     def gradients(batch: Batch) -> tuple[Tensor, Tensor]:
-        for _ in range(config.optim.num_train_samples):
-            for optimiser in state.optimisers:
-                optimiser.zero_grad()
-            with state.weights_to_differentiate():
+        for optimiser in state.optimisers:
+            optimiser.zero_grad()
+        for sample in range(config.optim.num_train_samples):
+            with state.weights_to_differentiate(sample):
                 loss = differentiated(batch)
-                gradient_norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), clip_norm)
+                gradient_norm = _clipped_norm(state.model, config.optim.clip_norm)
         return loss, gradient_norm
 
     return gradients
 
 
+def _clipped_norm(model: Network, clip_norm: float | None) -> Float[Tensor, ""]:
+    """The norm of the gradients, which are cut to `clip_norm` if there is one."""
+    if clip_norm is not None:
+        return torch.nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
+    gradients = [weights.grad for weights in model.parameters() if weights.grad is not None]
+    return torch.nn.utils.get_total_norm(gradients)
+
+
 def _differentiated(
     model: Network, config: RunConfig, compiled: bool
 ) -> Callable[[Batch], Float[Tensor, ""]]:
-    """A function that returns the loss on a batch and leaves its gradients at the parameters."""
+    """A function that returns the loss on a batch and sets the gradients of the parameters."""
     device = next(model.parameters()).device
     uses_bfloat16 = config.precision == "bfloat16" or (
         config.precision == "auto" and device.type == "cuda"
@@ -146,7 +156,7 @@ def _differentiated(
 
 
 def mean_loss(logits_BTC: Float[Tensor, "B T C"], batch: Batch) -> Float[Tensor, ""]:
-    """Mean cross-entropy over all answers, in float32 or wider whatever the logits came in."""
+    """Mean cross-entropy over all answers, in float32 or wider for logits of any type."""
     wide = torch.promote_types(logits_BTC.dtype, torch.float32)
     return functional.cross_entropy(
         logits_BTC.flatten(end_dim=1).to(wide), batch.answers_BT.flatten()

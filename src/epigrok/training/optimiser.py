@@ -1,4 +1,4 @@
-"""The optimisers of a run: which parameters each one moves and which it decays."""
+"""The optimisers of a run: the parameters that each one updates, and those that it decays."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from epigrok.training.stacked_muon import StackedMuon
 
 
 def build_optimisers(model: Network, config: RunConfig) -> list[Optimizer]:
-    """One optimiser, or two where matrices and the rest are treated differently."""
+    """One optimiser, or two if matrices are trained differently from the rest."""
     optim = config.optim
     if isinstance(optim, MuonConfig):
         return _muon(model, optim)

@@ -1,7 +1,7 @@
-"""Muon with all matrices of one shape orthogonalised together: a few large kernels, not hundreds.
+"""Muon that orthogonalises all matrices of one shape together: a few large kernels, not hundreds.
 
-The same update as that of `torch.optim.Muon` with Nesterov momentum and the original scaling, its
-defaults; the state is the same, too, so that a checkpoint goes on with either.
+It makes the update of `torch.optim.Muon` with its defaults, Nesterov momentum and the original
+scaling, and keeps the same state, so that either can resume a checkpoint of the other.
 The learning rate may live on the device, so that a captured step stays valid.
 """
 

@@ -13,12 +13,15 @@ from epigrok.uncertainty.decomposition import (
     few_samples_correction,
     log_probabilities,
 )
+from epigrok.uncertainty.sampling_error import ErrorStream, StandardErrors
 
 __all__ = [
     "NUM_BINS",
     "BayesOracle",
     "EntropyDecomposition",
     "EntropyStream",
+    "ErrorStream",
+    "StandardErrors",
     "calibration_error",
     "decompose",
     "few_samples_correction",

@@ -54,6 +54,13 @@ class BayesOracle:
             inputs_BT: Column of each example's input in `answers_AN`.
             shown_BT: The answer that the context shows for it, right or wrong.
         """
+        num_inputs = self.answers_AN.shape[1]
+        # A negative index would count from the end.
+        if inputs_BT.numel() and not 0 <= inputs_BT.min() <= inputs_BT.max() < num_inputs:
+            raise UserError(
+                f"inputs are columns of the oracle's answers, from 0 to {num_inputs - 1}, got "
+                f"{int(inputs_BT.min())} to {int(inputs_BT.max())}"
+            )
         num_sequences, num_examples = inputs_BT.shape
         size = max(1, ELEMENTS_PER_CHUNK // (num_examples * len(self.answers_AN)))
         parts = [

@@ -78,7 +78,7 @@ class EntropyStream:
         log_ratio_NC = log_probs_NC - self._log_reference_NC
         growth_NC = torch.expm1(log_ratio_NC)
         self._sum_of_shifts_NC += self._reference_NC * growth_NC
-        self._sum_of_divergences_N += _divergence(self._reference_NC, log_ratio_NC, growth_NC)
+        self._sum_of_divergences_N += divergence(self._reference_NC, log_ratio_NC, growth_NC)
         # From the sample's own exponential: reference times growth loses the digits of a class
         # that is far less likely than under the reference.
         self._sum_of_entropies_N -= (log_probs_NC.exp() * log_probs_NC).sum(dim=-1)
@@ -96,7 +96,7 @@ class EntropyStream:
         """The uncertainties of the samples added so far."""
         log_ratio_NC = self._log_ratio_of_mean()
         growth_NC = self._sum_of_shifts_NC / self.num_samples / self._reference_NC
-        divergence_N = _divergence(self._reference_NC, log_ratio_NC, growth_NC)
+        divergence_N = divergence(self._reference_NC, log_ratio_NC, growth_NC)
         epistemic_N = self._sum_of_divergences_N / self.num_samples - divergence_N
         # Between 0 and log S by Jensen; rounding can still push it past either end.
         epistemic_N = epistemic_N.clamp(0.0, log(self.num_samples))
@@ -117,8 +117,8 @@ def decompose(
     """Decompose the uncertainty of class probabilities under S samples.
 
     Args:
-        probs_SNC: Class probabilities under each sample, classes last; a tensor, or what
-            `torch.as_tensor` makes one of.
+        probs_SNC: Class probabilities under each sample, classes last; a tensor, a list with a
+            tensor per sample, or what `torch.as_tensor` makes one of.
 
     Returns:
         Uncertainties in nats for each of the N predictions.
@@ -145,6 +145,8 @@ def decompose(
 
 def _as_tensor(values: object) -> Tensor:
     try:
+        if isinstance(values, Sequence) and values and all(isinstance(v, Tensor) for v in values):
+            values = torch.stack(list(values))
         tensor = torch.as_tensor(values)
     except (TypeError, ValueError, RuntimeError) as error:
         raise UserError(f"probabilities must be an array of numbers: {error}") from error
@@ -166,7 +168,7 @@ def log_probabilities(logits_NC: Float[Tensor, "*N C"]) -> Float[Tensor, "*N C"]
     return shifted_NC - torch.log1p(others_N1)
 
 
-def _divergence(q_NC: Tensor, log_ratio_NC: Tensor, growth_NC: Tensor) -> Tensor:
+def divergence(q_NC: Tensor, log_ratio_NC: Tensor, growth_NC: Tensor) -> Tensor:
     """KL(p ‖ q) = Σ p·d - (p - q) with d = log(p/q) and p/q = 1 + growth.
 
     The subtraction leaves a relative error of about 1e-16/d, so p and q may agree to ten digits.

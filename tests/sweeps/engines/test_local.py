@@ -4,8 +4,9 @@ import json
 import os
 import random
 import signal
+import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,11 +14,12 @@ import pytest
 from sweep_results import assert_same_results, num_processes, run_sweep, start_sweep
 
 import epigrok
+from epigrok.records.checking import check_run
 from epigrok.records.directory import RunDirectory, run_directories
 from epigrok.records.holder import read_holder
 from epigrok.records.lease import hold_lease
 from epigrok.records.status import read_statuses
-from epigrok.sweeps.description import Sweep, prepare, sweep_to_json
+from epigrok.sweeps.description import Condition, Sweep, prepare, sweep_to_json
 from epigrok.sweeps.engines.local import PoolOptions, RunEnd, run_pool
 from epigrok.sweeps.engines.slots import parse_slots
 
@@ -27,7 +29,6 @@ TINY = {**POINT, "num_steps": 20, "schedule.warmup_steps": 0}
 SMALL = Sweep(
     name="small",
     methods=("icl-tiny-ivon", "classic"),
-    seeds=(0, 1),
     overrides={
         "num_steps": 40,
         "batch_size": 32,
@@ -93,9 +94,9 @@ def test_two_drivers_at_once_work_on_every_run_once_and_a_third_has_nothing_to_d
     for driver in drivers:
         output, _ = driver.communicate()
         assert driver.returncode == 0, output
-        assert "[4/4]" in output
-    assert "4 runs, 4 done" in run_sweep(directory, *TWO, sweep=small)
-    assert [num_processes(run) for run in run_directories(directory)] == [1] * 4
+        assert "[2/2]" in output
+    assert "2 runs, 2 done" in run_sweep(directory, *TWO, sweep=small)
+    assert [num_processes(run) for run in run_directories(directory)] == [1, 1]
     assert not list(directory.rglob("lease.json*"))
     assert_same_results(directory, undisturbed)
 
@@ -119,7 +120,7 @@ def test_killing_driver_and_workers_at_random_moments_changes_nothing(
         driver.communicate()
     run_sweep(directory, *arguments, sweep=small)
     assert_same_results(directory, undisturbed)
-    assert sum(num_processes(run) for run in run_directories(directory)) > 4
+    assert sum(num_processes(run) for run in run_directories(directory)) > 2
 
 
 def test_a_run_that_fails_stops_no_other_and_is_listed_with_reason_and_log(tmp_path: Path) -> None:
@@ -221,3 +222,114 @@ def test_a_worker_that_cannot_be_started_is_a_failure(
     ((state, reason),) = ends_of([run])
     assert state == "failed"
     assert reason.startswith("cannot start its worker: ")
+
+
+class FakeProcess(subprocess.Popen[bytes]):
+    """A worker that does nothing but end."""
+
+    def __init__(self, poll: Callable[[], int | None]) -> None:
+        self._poll = poll
+
+    def poll(self) -> int | None:
+        return self._poll()
+
+
+class Clock:
+    """Time that passes only while somebody works or sleeps."""
+
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_no_run_is_started_that_would_not_finish_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+
+    def work_for_40_seconds(runs: Sequence[RunDirectory], *_: object) -> "FakeProcess":
+        clock.now += 40.0
+        runs[0].mark_done()
+        return FakeProcess(lambda: 0)
+
+    runs = prepare(tmp_path, Sweep(name="s", methods=("classic",), seeds=(0, 1, 2), overrides=TINY))
+    monkeypatch.setattr("epigrok.sweeps.engines.local.time", clock)
+    monkeypatch.setattr("epigrok.sweeps.engines.local.start_worker", work_for_40_seconds)
+    late = ("stopped", "it would not finish in time")
+    assert ends_of(list(runs.values()), time_limit=100.0) == [("done", ""), ("done", ""), late]
+
+
+def test_runs_start_one_after_the_other_if_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, starts = Clock(), []
+
+    def work_for_100_seconds(runs: Sequence[RunDirectory], *_: object) -> "FakeProcess":
+        starts.append(clock.now)
+        end = clock.now + 100.0
+
+        def poll() -> int | None:
+            if clock.now < end:
+                return None
+            runs[0].mark_done()
+            return 0
+
+        return FakeProcess(poll)
+
+    sweep = Sweep(name="s", methods=("classic",), seeds=(0, 1, 2, 3), overrides=TINY)
+    runs = list(prepare(tmp_path, sweep).values())
+    monkeypatch.setattr("epigrok.sweeps.engines.local.time", clock)
+    monkeypatch.setattr("epigrok.sweeps.engines.local.start_worker", work_for_100_seconds)
+    run_pool(runs, parse_slots("cpu*2", {}), PoolOptions(stagger=12.0), lambda _: None)
+    # The second slot starts later, and stays behind.
+    assert starts == pytest.approx([0.0, 12.0, 100.0, 112.0], abs=0.2)
+
+
+def test_a_pool_stops_when_its_time_is_over(run: RunDirectory) -> None:
+    assert ends_of([run], time_limit=1e-9) == [("stopped", "")]
+    assert not run.log.exists()
+
+
+def test_runs_that_keep_only_tables_are_done_and_have_the_numbers_of_any_other(
+    small: Path, undisturbed: Path, tmp_path: Path
+) -> None:
+    run_sweep(tmp_path / "out", *TWO, "--keep", "tables", sweep=small)
+    assert "2 runs, 2 done" in run_sweep(tmp_path / "out", *TWO, sweep=small)
+    for ours, theirs in zip(run_directories(tmp_path / "out"), run_directories(undisturbed)):
+        assert ours.rows("metrics") == theirs.rows("metrics")
+        assert check_run(ours) == []
+        assert not list(ours.checkpoints.iterdir())
+
+
+def test_one_worker_does_several_runs_with_the_numbers_of_any_other(
+    small: Path, undisturbed: Path, tmp_path: Path
+) -> None:
+    run_sweep(tmp_path, "--slots", "cpu", "--runs-per-worker", "4", sweep=small)
+    assert_same_results(tmp_path, undisturbed)
+    runs = run_directories(tmp_path)
+    # One process did them all, and each has a log of its own.
+    assert len({run.status()["pid"] for run in runs}) == 1
+    assert all("step 40/40" in run.log.read_text() for run in runs)
+
+
+def test_a_failure_leaves_the_other_runs_of_its_worker_to_the_next(tmp_path: Path) -> None:
+    broken = Sweep(
+        name="broken",
+        methods=("classic",),
+        seeds=(0, 1, 2),
+        overrides=TINY,
+        conditions=(Condition(where={"run_seed": 1}, set={"optim.lr": 1e30}),),
+    )
+    out = tmp_path / "out"
+    driver = start_sweep(
+        out, "--slots", "cpu", "--runs-per-worker", "3", sweep=described(tmp_path, broken)
+    )
+    output, _ = driver.communicate()
+    assert driver.returncode == 1, output
+    assert "1 failed" in output
+    states = {run.config().run_seed: run.status()["state"] for run in run_directories(out)}
+    assert states == {0: "done", 1: "failed", 2: "done"}

@@ -84,7 +84,7 @@ def test_a_run_whose_job_is_gone_has_failed(
 ) -> None:
     for name in ("LOOKS", "SQUEUES"):
         monkeypatch.setattr(slurm_queue, f"_SECONDS_BETWEEN_{name}", 0.0)
-    monkeypatch.setattr(slurm_queue, "_SECONDS_OF_DOUBT", 0.0)
+    monkeypatch.setattr(slurm_queue, "SECONDS_OF_DOUBT", 0.0)
     squeue_says("", tmp_path, monkeypatch)
     run = RunDirectory(tmp_path / "run")
     run.path.mkdir()

@@ -27,11 +27,11 @@ def test_a_worker_is_told_its_run_its_device_and_its_plugins(
     monkeypatch.setattr(sys, "executable", "/bin/echo")
     options = WorkerOptions(checkpoint_seconds=5.0, lease_seconds=7.0, plugins=("/a b/own.py",))
     for _ in range(2):
-        assert start_worker(run, options, "cpu", {}).wait() == 0
+        assert start_worker([run], options, "cpu", {}).wait() == 0
     stamp, words, *again = run.log.read_text().splitlines()
     assert stamp.startswith("--- 2")
     assert words.startswith(f"-m epigrok run {run.path} --device cpu --driver-pid ")
-    assert words.endswith(" --checkpoint-seconds 5.0 --lease-seconds 7.0 --plugin /a b/own.py")
+    assert words.endswith("--lease-seconds 7.0 --keep weights --plugin /a b/own.py")
     assert len(again) == 2
 
 
@@ -43,7 +43,7 @@ def test_a_worker_has_the_environment_of_its_slot(
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(script))
     environment = {"CUDA_VISIBLE_DEVICES": "3", "OMP_NUM_THREADS": "2"}
-    assert start_worker(run, WorkerOptions(), "cuda", environment).wait() == 0
+    assert start_worker([run], WorkerOptions(), "cuda", environment).wait() == 0
     assert last_line(run) == "3 2"
 
 

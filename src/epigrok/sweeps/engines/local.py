@@ -10,9 +10,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Literal
 
-from epigrok.exit_codes import EXIT_DONE, EXIT_HELD, EXIT_LOST, EXIT_STOPPED
+from epigrok.exit_codes import EXIT_HELD, EXIT_LOST, EXIT_STOPPED
 from epigrok.records.directory import RunDirectory
 from epigrok.records.lease import is_held
 from epigrok.runs.interruption import StopRequest, stop_on_signal
@@ -22,7 +23,7 @@ from epigrok.sweeps.engines.worker import WorkerOptions, reason_of_failure, star
 
 _SECONDS_BETWEEN_POLLS = 0.05
 _ELSEWHERE = (EXIT_HELD, EXIT_LOST)
-"""Exit codes of a worker whose run somebody else has."""
+"""Exit codes of a worker whose run another process has."""
 _SECONDS_BETWEEN_LOOKS_ELSEWHERE = 1.0
 
 
@@ -46,6 +47,15 @@ class PoolOptions:
     """How often to restart a run whose worker was killed; a run that failed is not restarted."""
     patience_seconds: float | None = None
     """How long to wait for a run that another process holds; by default for ever."""
+    time_limit: float | None = None
+    """Seconds after which the pool stops; it starts no run that cannot finish before, as far as
+    the finished ones tell."""
+    runs_per_worker: int = 1
+    """How many runs a worker may do one after the other; only the first has to start up. After a
+    failure the others get a new worker."""
+    stagger: float = 0.0
+    """Least seconds between two starts: runs of equal length would else start up, evaluate and end
+    all at once, and the device would wait."""
 
 
 def run_pool(
@@ -80,6 +90,14 @@ def _sharing(slots: Sequence[Slot]) -> Iterator[list[Slot]]:
         ]
 
 
+@dataclass(frozen=True)
+class _Worker:
+    slot: Slot
+    process: subprocess.Popen[bytes]
+    runs: deque[RunDirectory]
+    """Those it has not finished; it works on the first."""
+
+
 class _Pool:
     def __init__(
         self,
@@ -92,33 +110,37 @@ class _Pool:
         self._waiting = deque(runs)
         self._elsewhere: dict[RunDirectory, float] = {}
         """Runs that other processes hold -> when the pool first saw that."""
-        self._free = list(reversed(slots))
-        self._workers: dict[RunDirectory, tuple[Slot, subprocess.Popen[bytes]]] = {}
+        self._free, self._num_slots = list(reversed(slots)), len(slots)
+        self._workers: list[_Worker] = []
         self._kills: Counter[RunDirectory] = Counter()
         self._ends: list[RunEnd] = []
         self._started = time.time()
         self._last_look = 0.0
+        self._begun: dict[RunDirectory, float] = {}
+        self._last_start = -inf
+        self._seconds_per_step = 0.0
+        """Of the run that this pool finished last, start and evaluation included."""
 
     def work(self, stop: StopRequest) -> list[RunEnd]:
         """Keep every slot busy until nothing is left."""
         is_stopping = False
         while self._waiting or self._workers or self._elsewhere:
-            if stop and not is_stopping:
+            if (stop or self._seconds_left() <= 0.0) and not is_stopping:
                 is_stopping = True
                 self._stop()
             self._collect(is_stopping)
             self._look_elsewhere()
-            while self._free and self._waiting:
+            while self._free and self._waiting and self._may_start():
                 self._begin(self._waiting.popleft())
-            if self._workers or self._elsewhere:
+            if self._workers or self._elsewhere or self._waiting:
                 time.sleep(_SECONDS_BETWEEN_POLLS)
         return self._ends
 
     def kill_workers(self) -> None:
         """Kill the workers that still run, if the engine has to exit at once."""
-        for _, worker in self._workers.values():
-            worker.kill()
-            worker.wait()
+        for worker in self._workers:
+            worker.process.kill()
+            worker.process.wait()
 
     def _begin(self, run: RunDirectory) -> None:
         if self._is_settled(run):
@@ -126,14 +148,43 @@ class _Pool:
         if is_held(run.path):
             self._elsewhere.setdefault(run, time.time())
             return
-        slot = self._free.pop()
+        if self._seconds_for(run) > self._seconds_left():
+            self._conclude(RunEnd(run, "stopped", "it would not finish in time"))
+            return
+        slot, runs, most = self._free.pop(), deque([run]), self._most_runs(run)
+        while self._waiting and len(runs) < most:
+            runs.append(self._waiting.popleft())
+        self._begun[run] = self._last_start = time.time()
         try:
-            worker = start_worker(run, self._options.worker, slot.device, slot.environment)
+            process = start_worker(runs, self._options.worker, slot.device, slot.environment)
         except OSError as error:
             self._free.append(slot)
+            self._waiting.extendleft(reversed(list(runs)[1:]))
             self._conclude(RunEnd(run, "failed", f"cannot start its worker: {error}"))
             return
-        self._workers[run] = slot, worker
+        self._workers.append(_Worker(slot, process, runs))
+
+    def _most_runs(self, run: RunDirectory) -> int:
+        """How many runs one worker may take: a fair share, and what finishes in time."""
+        fair = (1 + len(self._waiting)) // self._num_slots
+        seconds, left = self._seconds_for(run), self._seconds_left()
+        in_time = inf if left == inf else left // seconds if seconds else 1
+        return int(min(self._options.runs_per_worker, max(1, fair), max(1, in_time)))
+
+    def _may_start(self) -> bool:
+        return time.time() - self._last_start >= self._options.stagger
+
+    def _seconds_left(self) -> float:
+        limit = self._options.time_limit
+        return inf if limit is None else self._started + limit - time.time()
+
+    def _seconds_for(self, run: RunDirectory) -> float:
+        """How long a run will take; 0 as long as none has finished, for nothing is known then."""
+        return self._steps_of(run) * self._seconds_per_step if self._seconds_per_step else 0.0
+
+    @staticmethod
+    def _steps_of(run: RunDirectory) -> int:
+        return int(run.config_json()["num_steps"])
 
     def _is_settled(self, run: RunDirectory) -> bool:
         """Whether another process finished the run, or failed at it, since this pool started."""
@@ -148,22 +199,39 @@ class _Pool:
         return False
 
     def _collect(self, is_stopping: bool) -> None:
-        for run, (slot, worker) in list(self._workers.items()):
-            exit_code = worker.poll()
+        for worker in list(self._workers):
+            exit_code = worker.process.poll()
+            while worker.runs and worker.runs[0].is_done:
+                self._note_done(worker.runs.popleft(), worker.runs)
             if exit_code is None:
                 continue
-            del self._workers[run]
-            self._free.append(slot)
-            if exit_code == EXIT_DONE and run.is_done:
-                self._conclude(RunEnd(run, "done"))
-            elif is_stopping and (exit_code < 0 or exit_code in (EXIT_STOPPED, *_ELSEWHERE)):
-                self._conclude(RunEnd(run, "stopped"))
-            elif exit_code in _ELSEWHERE:
-                self._elsewhere.setdefault(run, time.time())
-            elif exit_code < 0 or exit_code == EXIT_STOPPED:
-                self._try_again(run, exit_code)
+            self._workers.remove(worker)
+            self._free.append(worker.slot)
+            if worker.runs:
+                self._note_end(worker.runs.popleft(), exit_code, is_stopping)
+            if is_stopping:
+                for run in worker.runs:
+                    self._conclude(RunEnd(run, "stopped"))
             else:
-                self._conclude(RunEnd(run, "failed", reason_of_failure(run, exit_code)))
+                self._waiting.extendleft(reversed(worker.runs))
+
+    def _note_done(self, run: RunDirectory, following: Sequence[RunDirectory]) -> None:
+        now = time.time()
+        self._seconds_per_step = (now - self._begun[run]) / self._steps_of(run)
+        if following:
+            self._begun[following[0]] = now
+        self._conclude(RunEnd(run, "done"))
+
+    def _note_end(self, run: RunDirectory, exit_code: int, is_stopping: bool) -> None:
+        """Decide on a run that its worker did not finish."""
+        if is_stopping and (exit_code < 0 or exit_code in (EXIT_STOPPED, *_ELSEWHERE)):
+            self._conclude(RunEnd(run, "stopped"))
+        elif exit_code in _ELSEWHERE:
+            self._elsewhere.setdefault(run, time.time())
+        elif exit_code < 0 or exit_code == EXIT_STOPPED:
+            self._try_again(run, exit_code)
+        else:
+            self._conclude(RunEnd(run, "failed", reason_of_failure(run, exit_code)))
 
     def _try_again(self, run: RunDirectory, exit_code: int) -> None:
         self._kills[run] += 1
@@ -191,8 +259,8 @@ class _Pool:
 
     def _stop(self) -> None:
         """Ask every worker, once, to save and exit; start no more runs."""
-        for _, worker in self._workers.values():
-            worker.terminate()
+        for worker in self._workers:
+            worker.process.terminate()
         for run in [*self._waiting, *self._elsewhere]:
             self._conclude(RunEnd(run, "done" if run.is_done else "stopped"))
         self._waiting.clear()

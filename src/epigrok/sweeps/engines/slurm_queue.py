@@ -16,7 +16,7 @@ from epigrok.sweeps.engines.local import RunEnd
 _RECORD = "submission.json"
 _SECONDS_BETWEEN_LOOKS = 2.0
 _SECONDS_BETWEEN_SQUEUES = 10.0
-_SECONDS_OF_DOUBT = 20.0
+SECONDS_OF_DOUBT = 20.0
 """A shared file system may show a job's files this long after the job is gone."""
 
 
@@ -101,7 +101,7 @@ def wait_for_jobs(
                 queued = runs_in_queue(directory)
                 if any(run.path.name in queued or is_held(run.path) for run in left):
                     last_job_seen = now
-            if now - last_job_seen > _SECONDS_BETWEEN_SQUEUES + _SECONDS_OF_DOUBT:
+            if now - last_job_seen > _SECONDS_BETWEEN_SQUEUES + SECONDS_OF_DOUBT:
                 break
             time.sleep(_SECONDS_BETWEEN_LOOKS if left else 0.0)
     reason = f"its job is gone; see the logs in {directory / 'slurm'}"

@@ -1,4 +1,4 @@
-"""The worker that every engine starts: one process that starts or resumes one run."""
+"""The worker that every engine starts: one process that does one run, or several in turn."""
 
 import os
 import signal
@@ -6,14 +6,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Literal, TextIO
 
 import tyro
 
 from epigrok.config.checks import require_non_negative, require_positive
+from epigrok.files import own_path
 from epigrok.records.directory import RunDirectory
 from epigrok.records.holder import SECONDS
 
@@ -29,6 +30,8 @@ class WorkerOptions:
     """Time between checkpoints, the most work that a kill can lose."""
     lease_seconds: float = SECONDS
     """Time without a sign of life after which another machine may take a run over."""
+    keep: Literal["weights", "tables"] = "weights"
+    """What a finished run keeps: its weights and tables, or its tables alone."""
     plugins: Annotated[tuple[str, ...], tyro.conf.Suppress] = ()
     """Plugin files that the runs need."""
 
@@ -38,22 +41,24 @@ class WorkerOptions:
 
 
 def start_worker(
-    run: RunDirectory, options: WorkerOptions, device: str, environment: Mapping[str, str]
+    runs: Sequence[RunDirectory],
+    options: WorkerOptions,
+    device: str,
+    environment: Mapping[str, str],
 ) -> subprocess.Popen[bytes]:
-    """Start a process that works on `run` and prints into its log.
+    """Start a process that works on `runs`, one after the other, and prints into their logs.
 
     The worker has its own session, so Ctrl-C in a terminal reaches only the engine, which then
     asks the worker once. It saves and exits when the process that started it is gone.
     """
-    command = [sys.executable, "-m", "epigrok", "run", str(run.path.resolve())]
+    paths = [str(run.path.resolve()) for run in runs]
+    command = [sys.executable, "-m", "epigrok", "run", *paths]
     command += ["--device", device, "--driver-pid", str(os.getpid())]
     command += ["--checkpoint-seconds", str(options.checkpoint_seconds)]
-    command += ["--lease-seconds", str(options.lease_seconds)]
+    command += ["--lease-seconds", str(options.lease_seconds), "--keep", options.keep]
     for plugin in options.plugins:
         command += ["--plugin", plugin]
-    with run.log.open("ab") as log:
-        log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')}\n".encode())
-        log.flush()
+    with opened_log(runs[0]) as log:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -62,6 +67,14 @@ def start_worker(
             start_new_session=True,
             env={**os.environ, **environment},
         )
+
+
+def opened_log(run: RunDirectory) -> TextIO:
+    """The log of a run, ready for what a worker prints from now on."""
+    log = own_path(run.path, run.log.name).open("a", encoding="utf-8", errors="replace")
+    log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')}\n")
+    log.flush()
+    return log
 
 
 def stop_without_driver(driver_pid: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 from epigrok.cli import main
 from epigrok.evaluation.schema import TABLES
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "columns.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "columns.md"
 
 
 def test_the_page_of_the_docs_is_what_the_command_prints(

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from epigrok.errors import UserError
-from epigrok.posteriors.flat_parameters import FlatParameters
+from epigrok.posteriors.ivon.flat_parameters import FlatParameters
 
 
 def built() -> tuple[nn.Linear, FlatParameters]:
@@ -56,7 +56,46 @@ def test_parameters_that_were_moved_away_are_noticed() -> None:
         flat.require_attached()
 
 
-@pytest.mark.parametrize("kinds", [(torch.bfloat16,), (torch.float32, torch.float64)])
-def test_parameters_must_be_wide_and_alike(kinds: tuple[torch.dtype, ...]) -> None:
-    with pytest.raises(UserError, match="float32 or float64"):
+@pytest.mark.parametrize("kinds", [(torch.int64,), (torch.float32, torch.float64)])
+def test_parameters_must_be_alike(kinds: tuple[torch.dtype, ...]) -> None:
+    with pytest.raises(UserError, match="share a device and a floating-point type"):
         FlatParameters([torch.zeros(2, dtype=kind) for kind in kinds])
+
+
+def test_narrow_parameters_change_a_wide_copy_only_where_they_were_set() -> None:
+    weights = nn.Parameter(torch.ones(3, dtype=torch.bfloat16))
+    flat = FlatParameters([weights])
+    assert flat.wide_dtype == torch.float32
+    wide = torch.full((3,), 1.001)
+    flat.copy_parameters_to(wide)
+    assert wide.tolist() == pytest.approx([1.001] * 3)
+    with torch.no_grad():
+        weights[1] = 2.0
+    flat.copy_parameters_to(wide)
+    assert wide.tolist() == pytest.approx([1.001, 2.0, 1.001])
+
+
+def test_a_backward_pass_is_noticed_unless_it_is_expected_or_cleared() -> None:
+    model, flat = built()
+    backward = lambda: model(torch.ones(4, 3)).sum().backward()  # noqa: E731
+    flat.watch.is_expecting = True
+    backward()
+    assert not flat.has_unexpected_gradients()
+    flat.watch.is_expecting = False
+    backward()
+    assert flat.has_unexpected_gradients()
+    flat.zero_gradients()
+    assert not flat.has_unexpected_gradients()
+    backward()
+    model.zero_grad(set_to_none=False)
+    assert not flat.has_unexpected_gradients()
+    model.zero_grad()
+    assert flat.are_gradients_gone
+
+
+def test_a_frozen_parameter_is_noticed() -> None:
+    model, flat = built()
+    flat.require_trainable()
+    model.bias.requires_grad_(False)
+    with pytest.raises(UserError, match="build the optimiser after freezing"):
+        flat.require_trainable()

@@ -1,0 +1,34 @@
+"""Docstrings as they are written here: Google's sections, and formulas between dollars."""
+
+import re
+
+from sphinx.application import Sphinx
+from sphinx.ext.napoleon import Config, GoogleDocstring
+
+_DISPLAYED = re.compile(r"^( *)\$\$ *(.+?) *\$\$$", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"(?<!:):\n\n(?=    )")
+_INLINE = re.compile(r"(?<![\w$\\])\$([^$\n]+)\$(?![\w$])")
+
+
+def as_markup(
+    app: Sphinx, what: str, name: str, subject: object, options: object, lines: list[str]
+) -> None:
+    """Turn a docstring into the markup that Sphinx reads, in place."""
+    text = _INLINE.sub(r":math:`\1`", _DISPLAYED.sub(_block, "\n".join(lines)))
+    # What is indented after a colon and an empty line is code, or set as it stands.
+    text = _CODE.sub("::\n\n", text)
+    # Taken for an attribute, its first words up to a colon would be read as a type.
+    kind = "function" if what in ("attribute", "data", "property") else what
+    lines[:] = GoogleDocstring(text, Config(), app, kind, name, subject, options).lines()
+
+
+def _block(match: re.Match[str]) -> str:
+    indent, formula = match.groups()
+    formula_lines = "\n".join(f"{indent}   {line.strip()}" for line in formula.splitlines())
+    return f"\n{indent}.. math::\n\n{formula_lines}\n"
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register with Sphinx."""
+    app.connect("autodoc-process-docstring", as_markup)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

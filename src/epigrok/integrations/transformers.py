@@ -1,0 +1,90 @@
+"""IVON in the `Trainer` of Transformers (`pip install epigrok[transformers]`).
+
+The trainer builds the optimiser itself, after it has moved the model:
+
+    trainer = IVONTrainer(
+        model, TrainingArguments(…), train_dataset=…,
+        optimizer_cls_and_kwargs=(IVON, {"lr": 0.1, "ess": 1e5}),
+    )
+    trainer.train()
+    posterior = trainer.posterior()
+
+Learning-rate schedule, weight decay, accumulation, clipping, bfloat16 and resuming are those of
+`TrainingArguments`. Its default `max_grad_norm` of 1 clips gradients, and with them IVON's estimate
+of the Hessian; 0 turns it off.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import Trainer
+
+from epigrok.errors import UserError
+from epigrok.posteriors import IVON, DiagonalGaussian
+
+
+class IVONMixin:
+    """Takes the gradients of every batch at a weight sample; put it before any `Trainer`.
+
+    All batches of a step share one sample, so an accumulated step is that of the large batch.
+    """
+
+    args: Any
+    compute_loss_func: Any
+    model: Any
+    model_accepts_loss_kwargs: bool
+    optimizer: Any
+    _is_scaling_checked = False
+
+    @property
+    def ivon(self) -> IVON:
+        """The optimiser, out of the wrapper that the trainer puts around it."""
+        found = getattr(self.optimizer, "optimizer", self.optimizer)
+        if not isinstance(found, IVON):
+            raise UserError(
+                f"IVONTrainer needs IVON as the optimiser, got {type(found).__name__}; pass "
+                "optimizer_cls_and_kwargs=(IVON, {'lr': …, 'ess': …})"
+            )
+        return found
+
+    def training_step(
+        self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Any = None
+    ) -> Tensor:
+        """Forward and backward pass of a batch, at a weight sample."""
+        trainer: Any = super()
+        if self.args.gradient_accumulation_steps > 1 and not self._is_scaling_checked:
+            self._check_scaling(model, inputs, num_items_in_batch)
+        with self.ivon.sampled_weights(0):
+            loss: Tensor = trainer.training_step(model, inputs, num_items_in_batch)
+        return loss
+
+    @torch.no_grad()
+    def _check_scaling(self, model: nn.Module, inputs: dict[str, Any], num_items: Any) -> None:
+        """Have the trainer divide accumulated losses if the model does not do it.
+
+        The trainer relies on every model that takes any keyword to divide its loss by the number of
+        labels in all batches of the step. Many heads for classification ignore that number, and
+        gradients come out too large by the number of batches. Adam does not notice; IVON does.
+        """
+        self._is_scaling_checked = True
+        if num_items is None or self.compute_loss_func or not self.model_accepts_loss_kwargs:
+            return
+        trainer: Any = self
+        was_training = model.training
+        model.eval()
+        prepared = trainer._prepare_inputs(inputs)
+        once, twice = (
+            trainer.compute_loss(model, dict(prepared), num_items_in_batch=number)
+            for number in (num_items, 2 * num_items)
+        )
+        model.train(was_training)
+        self.model_accepts_loss_kwargs = bool(twice < 0.75 * once)
+
+    def posterior(self, seed: int = 0) -> DiagonalGaussian:
+        """The posterior over the model's parameters, as far as it is trained."""
+        return self.ivon.posterior(self.model, seed)
+
+
+class IVONTrainer(IVONMixin, Trainer):
+    """`transformers.Trainer` for IVON."""

@@ -1,0 +1,1 @@
+"""The monitor inside other people's training loops: Lightning, Hugging Face, torchmetrics."""

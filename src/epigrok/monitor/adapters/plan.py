@@ -1,0 +1,43 @@
+"""When a callback looks, what it passes on, and when it stops training."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from epigrok.errors import UserError
+from epigrok.monitor.monitor import GrokMonitor
+from epigrok.monitor.readings import MonitorReading
+from epigrok.monitor.states import State
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookPlan:
+    """How a callback uses its monitor."""
+
+    every: int = 100
+    """Steps between looks."""
+    train_accuracy: str | None = None
+    """Name under which the loop logs its training accuracy, and"""
+    train_loss: str | None = None
+    """its training loss. Without either the monitor gates itself."""
+    stop_when: State | None = None
+    """State in which training stops, once all watched sets are in it."""
+
+    def __post_init__(self) -> None:
+        if self.every < 1:
+            raise UserError(f"every must be 1 or more, got {self.every}")
+
+    def look(
+        self, monitor: GrokMonitor, step: int, logged: Mapping[str, Any]
+    ) -> MonitorReading | None:
+        """Look if it is time to; a step is looked at once."""
+        is_new = not monitor.readings or step > monitor.readings[-1].step
+        if step % self.every or not is_new:
+            return None
+        names = {"train_accuracy": self.train_accuracy, "train_loss": self.train_loss}
+        signs = {sign: logged.get(name) for sign, name in names.items() if name is not None}
+        return monitor.update(step, **signs)
+
+    def stops(self, monitor: GrokMonitor) -> bool:
+        """Whether training should stop now."""
+        return set(monitor.states.values()) == {self.stop_when}

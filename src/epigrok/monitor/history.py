@@ -1,0 +1,223 @@
+"""All looks so far: the state of every watched set, its events and the table of readings."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from math import isfinite, nan
+from typing import Any
+
+import torch
+
+from epigrok.errors import UserError
+from epigrok.monitor.measuring import SEEN, SetMeasure
+from epigrok.monitor.readings import COLUMNS, Event, MonitorReading, SetReading
+from epigrok.monitor.states import Reading, Standing, StateRule, follow
+from epigrok.monitor.tolerance import (
+    ToleranceRatio,
+    chance_corrected_agreement,
+    tolerance_ratio,
+)
+
+_FORMAT = 1
+"""Of what `to_json` writes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignsOfFit:
+    """What says that the training set is fitted; with neither, the confidence on seen inputs."""
+
+    train_accuracy: float | None = None
+    train_loss: float | None = None
+
+
+class History:
+    """The looks at some watched sets, in order."""
+
+    def __init__(self, watched: tuple[str, ...], rule: StateRule) -> None:
+        self._rule = rule
+        self.standings = {name: Standing() for name in watched}
+        self.readings: list[MonitorReading] = []
+        self.events: list[Event] = []
+        self.answers: dict[str, tuple[int, ...]] = {}
+        """Of the last look, to tell whether those of the next are the same."""
+
+    def require_later(self, step: int) -> None:
+        """Refuse a step that was looked at already, or a look before the last one."""
+        if self.readings and step <= self.readings[-1].step:
+            raise UserError(
+                f"step {step} does not come after step {self.readings[-1].step}, which was looked "
+                "at before; after going back, load what was saved at that point"
+            )
+
+    def add(
+        self,
+        step: int,
+        measured: Mapping[str, SetMeasure],
+        fit: SignsOfFit,
+        network_ratio: Callable[[str], ToleranceRatio] | None = None,
+    ) -> MonitorReading:
+        """Judge one look.
+
+        Args:
+            step: Updates taken so far.
+            measured: The seen set and all watched ones.
+            fit: What says that the training set is fitted.
+            network_ratio: Reads a watched set again with noise on the whole network, which the
+                rule asks for where an announcement hangs on it.
+        """
+        self.require_later(step)
+        seen = measured[SEEN]
+        sets = {SEEN: SetReading.of(seen)}
+        standings, events = dict(self.standings), []
+        for name, before in self.standings.items():
+            ratio = tolerance_ratio(measured[name].tolerance, seen.tolerance)
+            steadiness = _agreement(self.answers.get(name, ()), measured[name].answers)
+            reading = Reading(
+                step=step,
+                ratio=ratio.value,
+                chance=seen.chance,
+                steadiness=steadiness,
+                log_standard_error=ratio.log_standard_error,
+                reason=ratio.reason,
+                seen_confidence=seen.confidence.value,
+                **asdict(fit),
+            )
+            confirm = _Once(network_ratio, name) if network_ratio is not None else None
+            standings[name] = follow(before, reading, self._rule, confirm)
+            confirmed = confirm.found if confirm is not None else None
+            sets[name] = SetReading.of(
+                measured[name], ratio, standings[name], confirmed, steadiness
+            )
+            if standings[name].state != before.state:
+                events.append(Event(name, standings[name].state, step))
+        found = MonitorReading(step=step, sets=sets, **asdict(fit))
+        # All at once, so that an exception above leaves everything as it was.
+        self.standings, self.events = standings, [*self.events, *events]
+        self.answers = {name: found.answers for name, found in measured.items()}
+        self.readings.append(found)
+        return found
+
+    def replay(self, looks: Iterable[MonitorReading]) -> None:
+        """Judge looks again that were measured before, as if they were made now."""
+        for look in looks:
+            seen = look[SEEN]
+            for name, before in self.standings.items():
+                found = look[name]
+                is_known = isfinite(found.tolerance_ratio)
+                reading = Reading(
+                    step=look.step,
+                    ratio=found.tolerance_ratio,
+                    chance=seen.chance,
+                    steadiness=found.steadiness,
+                    log_standard_error=found.tolerance_ratio_log_se,
+                    reason=None if is_known else found.unreadable or "not known any more",
+                    train_accuracy=look.train_accuracy,
+                    train_loss=look.train_loss,
+                    seen_confidence=seen.confidence,
+                )
+                standing = follow(before, reading, self._rule, _recorded(found))
+                if standing.state != before.state:
+                    self.events.append(Event(name, standing.state, look.step))
+                self.standings[name] = standing
+            self.readings.append(look)
+
+    def timed(self, seconds: float) -> MonitorReading:
+        """The last look, with the time that it took."""
+        self.readings[-1] = replace(self.readings[-1], seconds=seconds)
+        return self.readings[-1]
+
+    def table(self) -> dict[str, list[Any]]:
+        """Columns of all looks, one row per look and set: for pandas, polars or DuckDB."""
+        rows = [row for reading in self.readings for row in reading.rows()]
+        names = ("step", "set", *COLUMNS, "train_accuracy", "train_loss", "seconds")
+        return {name: [row[name] for row in rows] for name in names}
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as a JSON document; what is not a number is null."""
+        return {
+            "format": _FORMAT,
+            "watched": list(self.standings),
+            "standings": {name: asdict(standing) for name, standing in self.standings.items()},
+            "events": [list(event) for event in self.events],
+            "answers": {name: list(answers) for name, answers in self.answers.items()},
+            "table": {name: [_written(v) for v in col] for name, col in self.table().items()},
+        }
+
+    def restore(self, values: Any) -> None:
+        """Go on from what `to_json` wrote."""
+        if not isinstance(values, Mapping) or values.get("format") != _FORMAT:
+            raise UserError("this is no saved monitor, or one of another version of epigrok")
+        if list(values["watched"]) != list(self.standings):
+            raise UserError(
+                f"the saved monitor watched {values['watched']}, this one watches "
+                f"{list(self.standings)}; watch the same sets in the same order"
+            )
+        try:
+            standings = {n: Standing(**values["standings"][n]) for n in self.standings}
+            events = [Event(*event) for event in values["events"]]
+            readings = readings_in(values["table"])
+            answers = {name: tuple(found) for name, found in values["answers"].items()}
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"the saved monitor is damaged: {error!r}") from error
+        self.standings, self.events, self.readings = standings, events, readings
+        self.answers = answers
+
+
+def _agreement(before: tuple[int, ...], now: tuple[int, ...]) -> float:
+    """Cohen's κ between the answers of two looks; NaN where there is nothing to compare."""
+    if not before or len(before) != len(now):
+        return nan
+    first_N, second_N = torch.tensor(before), torch.tensor(now)
+    num_classes = int(max(*before, *now)) + 1
+    return float(chance_corrected_agreement(first_N, second_N[None], max(1, num_classes)))
+
+
+class _Once:
+    """Reads a set with noise on the whole network, and remembers what it found."""
+
+    def __init__(self, read: Callable[[str], ToleranceRatio], name: str) -> None:
+        self._read, self._name = read, name
+        self.found: ToleranceRatio | None = None
+
+    def __call__(self) -> ToleranceRatio:
+        if self.found is None:
+            self.found = self._read(self._name)
+        return self.found
+
+
+def _recorded(found: SetReading) -> Callable[[], ToleranceRatio]:
+    """What noise on the whole network showed at a look made before."""
+    is_known = isfinite(found.network_ratio)
+    ratio = ToleranceRatio(
+        value=found.network_ratio,
+        log_standard_error=found.network_ratio_log_se,
+        reason=None if is_known else found.unreadable or "the whole network was not read",
+    )
+    return lambda: ratio
+
+
+def _written(value: Any) -> Any:
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def readings_in(table: Mapping[str, list[Any]]) -> list[MonitorReading]:
+    """The looks in a table's columns; a number that is null is not known."""
+    rows = [dict(zip(table, values)) for values in zip(*table.values(), strict=True)]
+    looks: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        looks.setdefault(row["step"], []).append(row)
+    texts = ("state", "unreadable")
+
+    def reading(row: dict[str, Any]) -> SetReading:
+        numbers: dict[str, Any] = {
+            n: nan if row[n] is None and n not in texts else row[n] for n in COLUMNS
+        }
+        return SetReading(**numbers)
+
+    return [
+        MonitorReading(
+            step=step,
+            sets={row["set"]: reading(row) for row in of_step},
+            **{name: of_step[0][name] for name in ("train_accuracy", "train_loss", "seconds")},
+        )
+        for step, of_step in looks.items()
+    ]

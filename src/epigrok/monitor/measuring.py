@@ -1,0 +1,170 @@
+"""What one look measures of each set, from the features that reach the head.
+
+All sets of a look share the draws of the noise. Entropies are in nats.
+
+Letters: N rows (predictions) of all sets together, S draws of the noise, C classes, D features.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import isfinite, nan, sqrt
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from epigrok.monitor.head import Head, HeadInputs
+from epigrok.monitor.noise import (
+    HeadNoise,
+    answers_of,
+    draws_at_a_time,
+    flip_scales_of,
+    head_noise,
+    logit_noise_parts,
+)
+from epigrok.monitor.quantile import flip_tolerance
+from epigrok.monitor.tolerance import Tolerance, ToleranceSettings
+
+SEEN = "seen"
+"""The set that the others are compared with."""
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over rows with its standard error; NaN where there is nothing to average."""
+
+    value: float = nan
+    standard_error: float = nan
+
+    @classmethod
+    def of(cls, values_N: Float[Tensor, " N"]) -> "Mean":
+        """Of these values, taken as independent."""
+        values_N = values_N.double()
+        return cls(float(values_N.mean()), float(values_N.std()) / sqrt(len(values_N)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetMeasure:
+    """One set at one look."""
+
+    num_rows: int
+    tolerance: Tolerance
+    chance: float
+    """Σ_c p(c)² with the shares p of the network's answers."""
+    calibrated_epistemic: Mean
+    """Mutual information under noise of size τ(seen) on the head."""
+    entropy: Mean
+    confidence: Mean
+    """Highest probability."""
+    answers: tuple[int, ...] = ()
+    """The network's own; -1 where its output is not finite."""
+    posterior_epistemic: Mean = Mean()
+    """Mutual information under a posterior that was passed."""
+
+
+class HeadDraws:
+    """The noise of every look: drawn once and kept if the head is small."""
+
+    def __init__(self, settings: ToleranceSettings) -> None:
+        self._settings = settings
+        self._kept: list[HeadNoise] = []
+
+    def of(self, head: Head) -> list[HeadNoise] | None:
+        """The draws for this head; None if they are too large to keep."""
+        weight_CD, num_draws = head.weight_CD, self._settings.num_draws
+        if draws_at_a_time(self._settings, weight_CD.numel()) < num_draws:
+            return None
+        if not self._kept or (self._kept[0][0].shape[1:], self._kept[0][0].device) != (
+            weight_CD.shape,
+            weight_CD.device,
+        ):
+            self._kept = list(head_noise(head, self._settings, num_draws))
+        return self._kept
+
+
+@torch.no_grad()
+def measure(
+    inputs: Mapping[str, HeadInputs], settings: ToleranceSettings, draws: HeadDraws | None = None
+) -> dict[str, SetMeasure]:
+    """Measure every set; all have one head, and the one called `SEEN` sets the noise."""
+    features_ND = torch.cat([part.features_ND for part in inputs.values()])
+    together = HeadInputs(features_ND=features_ND, head=inputs[SEEN].head)
+    lengths = [len(part.features_ND) for part in inputs.values()]
+    logits_NC, noise = together.logits(), _LogitNoise(together, settings, draws)
+    answers_N, flips_SN = answers_of(logits_NC), flip_scales_of(logits_NC, noise)
+    answers = dict(zip(inputs, answers_N.split(lengths)))
+    tolerances = {
+        name: flip_tolerance(answers[name], flips, settings)
+        for name, flips in zip(inputs, flips_SN.split(lengths, dim=1))
+    }
+    probs_NC, entropy_N = _predictions(logits_NC)
+    scale = tolerances[SEEN].value
+    rows = {
+        "entropy": entropy_N,
+        "confidence": probs_NC.amax(dim=1),
+        "calibrated_epistemic": mutual_information(logits_NC + scale * n for n in noise)
+        if isfinite(scale)
+        else torch.full_like(logits_NC[:, 0], nan),
+    }
+    means = {quantity: list(map(Mean.of, rows[quantity].split(lengths))) for quantity in rows}
+    return {
+        name: SetMeasure(
+            num_rows=lengths[place],
+            tolerance=tolerances[name],
+            chance=_chance(answers[name]),
+            answers=tuple(answers[name].tolist()),
+            **{quantity: of_sets[place] for quantity, of_sets in means.items()},
+        )
+        for place, name in enumerate(inputs)
+    }
+
+
+def mutual_information(logits: Iterable[Float[Tensor, "_ N C"]]) -> Float[Tensor, " N"]:
+    """Entropy of the mean prediction less the mean entropy, over all samples; to 1e-6 nats.
+
+    In float32, unlike `epigrok.decompose`: under noise that changes one answer in ten it is large.
+    """
+    num_samples, sum_NC, entropy_N = 0, torch.tensor(0.0), torch.tensor(0.0)
+    for logits_SNC in logits:
+        probs_SNC, entropy_SN = _predictions(logits_SNC)
+        sum_NC = sum_NC + probs_SNC.sum(dim=0)
+        entropy_N = entropy_N + entropy_SN.sum(dim=0)
+        num_samples += len(logits_SNC)
+    mean_NC = sum_NC / num_samples
+    total_N = -torch.xlogy(mean_NC, mean_NC).sum(dim=1)
+    return (total_N - entropy_N / num_samples).clamp_min(0.0)
+
+
+def _predictions(logits: Float[Tensor, "*N C"]) -> tuple[Tensor, Tensor]:
+    """Probabilities and their entropy, log Z - Σ p·z with z the logits below the highest."""
+    # Numbers below the smallest normal one would slow the exponential down by a factor of ten.
+    below = (logits - logits.amax(dim=-1, keepdim=True)).clamp_min_(-80.0)
+    probs = below.exp()
+    normaliser = probs.sum(dim=-1, keepdim=True)
+    probs.div_(normaliser)
+    return probs, normaliser[..., 0].log() - below.mul_(probs).sum(dim=-1)
+
+
+class _LogitNoise:
+    """What each draw adds to the logits, to go through several times; kept if that is small."""
+
+    def __init__(
+        self, inputs: HeadInputs, settings: ToleranceSettings, draws: HeadDraws | None
+    ) -> None:
+        self._inputs, self._settings = inputs, settings
+        self._drawn = None if draws is None else draws.of(inputs.head)
+        numbers_per_draw = len(inputs.features_ND) * len(inputs.head.weight_CD)
+        is_small = draws_at_a_time(settings, numbers_per_draw) == settings.num_draws
+        self._kept = list(self._parts()) if is_small else None
+
+    def _parts(self) -> Iterator[Tensor]:
+        return logit_noise_parts(self._inputs, self._settings, self._drawn)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return self._parts() if self._kept is None else iter(self._kept)
+
+
+def _chance(answers_N: Int[Tensor, " N"]) -> float:
+    """Of the answers that are known; zero if none is, and then the tolerance says why."""
+    known_N = answers_N[answers_N >= 0]
+    return float((torch.bincount(known_N) / max(1, len(known_N))).square().sum())

@@ -1,0 +1,245 @@
+"""`GrokMonitor`: looks at a model now and then while it trains, and says whether it generalises."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from torch import Tensor, nn
+
+from epigrok.errors import UserError
+from epigrok.monitor.head import Forward
+from epigrok.monitor.history import History, SignsOfFit
+from epigrok.monitor.inputs import require_apart, taken
+from epigrok.monitor.measuring import SEEN, HeadDraws, Mean, measure
+from epigrok.monitor.readings import Event, MonitorReading
+from epigrok.monitor.set_rows import Answered, ModelCall, SetRows
+from epigrok.monitor.states import StateRule
+from epigrok.monitor.tolerance import (
+    Tolerance,
+    ToleranceRatio,
+    ToleranceSettings,
+    tolerance_ratio,
+)
+from epigrok.posteriors.protocol import Posterior, logits_of
+from epigrok.uncertainty import EntropyStream, log_probabilities
+
+OnEvent = Callable[[Event], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonitorSettings:
+    """How a monitor looks. The defaults are those of the benchmark in `docs/results/detection`."""
+
+    num_rows: int = 256
+    """Predictions of each set that are read, and the most inputs that are taken from it."""
+    answered: Answered = "all"
+    """Of a model that answers at several positions: all of them count, or each sequence's last."""
+    head: str | None = None
+    """Name of the output layer, where a model has several that return the logits."""
+    confirms: bool = True
+    """Whether announcements are confirmed with noise on the whole network."""
+    tolerance: ToleranceSettings = field(default_factory=ToleranceSettings)
+    rule: StateRule = field(default_factory=StateRule)
+
+    def __post_init__(self) -> None:
+        if self.num_rows < self.tolerance.fewest_rows:
+            raise UserError(
+                f"num_rows {self.num_rows} is too few: below {self.tolerance.fewest_rows} the "
+                "ratio cannot be read"
+            )
+
+
+class GrokMonitor:
+    """Says of each watched set whether the model has generalised to it; no label is used.
+
+    ```python
+    monitor = epigrok.GrokMonitor(model, seen=x_train, watched={"held out": x_val})
+    reading = monitor.update(step, train_accuracy=accuracy)
+    ```
+
+    The model, its mode, its gradients and all random generators are left as they were, also after
+    an exception: training takes the same way with and without a monitor.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        seen: Any,
+        watched: Mapping[str, Any],
+        *,
+        forward: Forward | None = None,
+        settings: MonitorSettings | None = None,
+        on_event: OnEvent | Sequence[OnEvent] = (),
+    ) -> None:
+        """Take the inputs of all sets and try the model on them.
+
+        Args:
+            model: Any network with a linear output layer. Train on; the monitor looks at it.
+            seen: Inputs that the model is trained on: see `monitor/inputs.py` for the kinds.
+            watched: Name -> inputs that it is not trained on.
+            forward: Calls the model on a batch of inputs and returns the logits.
+            settings: How to look.
+            on_event: Called when a watched set changes its state.
+        """
+        self._settings = settings or MonitorSettings()
+        self._call = ModelCall(model=model, forward=forward, head=self._settings.head)
+        self._on_event = [on_event] if callable(on_event) else list(on_event)
+        if not watched or SEEN in watched:
+            raise UserError(
+                f"watched must name one set or more, and none {SEEN!r}, got {list(watched)}"
+            )
+        sets = {name: taken(source, name, self._settings.num_rows)
+                for name, source in {SEEN: seen, **watched}.items()}  # fmt: skip
+        for name in watched:
+            require_apart(sets[name], sets[SEEN])
+        self._rows = {
+            name: SetRows(inputs, self._settings.answered, self._settings.num_rows)
+            for name, inputs in sets.items()
+        }
+        self._draws = HeadDraws(self._settings.tolerance)
+        self._history = History(tuple(watched), self._settings.rule)
+        for name, rows in self._rows.items():
+            self._try(name, rows)
+
+    def update(
+        self,
+        step: int,
+        *,
+        train_accuracy: float | Tensor | None = None,
+        train_loss: float | Tensor | None = None,
+        posterior: Posterior | None = None,
+    ) -> MonitorReading:
+        """Look at all sets.
+
+        Args:
+            step: Updates taken so far.
+            train_accuracy: On training data; says that the training set is fitted. Better than
+            train_loss: Mean cross-entropy on training data, and better than neither, when the
+                model's confidence on the seen inputs has to do.
+            posterior: Read its epistemic uncertainty too.
+        """
+        started = perf_counter()
+        self._history.require_later(step)
+        inputs = {name: rows.head_inputs(self._call) for name, rows in self._rows.items()}
+        measured = measure(inputs, self._settings.tolerance, self._draws)
+        if posterior is not None:
+            measured = {
+                name: replace(found, posterior_epistemic=self._posterior_epistemic(name, posterior))
+                for name, found in measured.items()
+            }
+        fit = SignsOfFit(train_accuracy=_number(train_accuracy), train_loss=_number(train_loss))
+        num_events = len(self.events)
+        network = _NetworkRatios(self) if self._settings.confirms else None
+        self._history.add(step, measured, fit, network)
+        reading = self._history.timed(perf_counter() - started)
+        for event in self.events[num_events:]:
+            for tell in self._on_event:
+                tell(event)
+        return reading
+
+    @property
+    def events(self) -> list[Event]:
+        """Every change of a state so far: (watched, state, step)."""
+        return self._history.events
+
+    @property
+    def readings(self) -> list[MonitorReading]:
+        """Every look so far."""
+        return self._history.readings
+
+    @property
+    def states(self) -> dict[str, str]:
+        """Where each watched set stands now."""
+        return {name: standing.state for name, standing in self._history.standings.items()}
+
+    def table(self) -> dict[str, list[Any]]:
+        """All looks as columns, one row per look and set: `pandas.DataFrame(monitor.table())`."""
+        return self._history.table()
+
+    def figure(self) -> Any:
+        """The ratios over training, with every announcement, as a matplotlib figure."""
+        from epigrok.monitor.drawing import draw_history
+
+        return draw_history(self._history, self._settings.rule)
+
+    def save(self, path: Path | str) -> None:
+        """Write all looks to a JSON file, for `load`."""
+        from epigrok.files import write_json
+
+        write_json(Path(path), self.state_dict())
+
+    def load(self, path: Path | str) -> None:
+        """Go on from a saved file: of this monitor's sets, in another process."""
+        from epigrok.files import read_json
+
+        try:
+            values = read_json(Path(path))
+        except (OSError, ValueError) as error:
+            raise UserError(f"cannot read the monitor saved in {path}: {error}") from error
+        self._history.restore(values)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All looks, for a checkpoint: numbers, texts, lists and dictionaries only."""
+        return self._history.to_json()
+
+    def load_state_dict(self, values: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` returned."""
+        self._history.restore(values)
+
+    def replay(self, looks: Iterable[MonitorReading]) -> None:
+        """Judge looks again that were measured before, of a table say, and go on from them."""
+        self._history.replay(looks)
+
+    @property
+    def answers(self) -> dict[str, tuple[int, ...]]:
+        """The answers of the last look to each set's rows."""
+        return self._history.answers
+
+    @answers.setter
+    def answers(self, values: dict[str, tuple[int, ...]]) -> None:
+        self._history.answers = values
+
+    def network_tolerance(self, name: str) -> Tolerance:
+        """τ of a set with noise on the whole network: dear, and read for announcements only."""
+        return self._rows[name].network_tolerance(self._call, self._settings.tolerance)
+
+    def _try(self, name: str, rows: SetRows) -> None:
+        """Call the model once, so that a mistake shows before training starts."""
+        try:
+            rows.head_inputs(self._call)
+        except UserError:
+            raise
+        except (TypeError, ValueError, RuntimeError, IndexError, KeyError, AttributeError) as error:
+            first_line = str(error).strip().splitlines()[0]
+            raise UserError(
+                f"the model cannot be called on {name} ({rows.described}): {first_line}; pass "
+                "inputs as the model takes them, without labels, or a forward= that calls it"
+            ) from error
+
+    def _posterior_epistemic(self, name: str, posterior: Posterior) -> Mean:
+        stream = EntropyStream()
+        forward = self._rows[name].logits_by(self._call)
+        num_samples = min(self._settings.tolerance.num_draws, posterior.max_samples or 2**31)
+        for index in range(num_samples):
+            logits_NC = logits_of(self._call.model, posterior.sample(index), None, forward)
+            stream.add(log_probabilities(logits_NC))
+        return Mean.of(stream.decomposition().epistemic)
+
+
+class _NetworkRatios:
+    """Ratios with noise on the whole network; the seen set is read once per look at most."""
+
+    def __init__(self, monitor: GrokMonitor) -> None:
+        self._monitor = monitor
+        self._seen: Tolerance | None = None
+
+    def __call__(self, name: str) -> ToleranceRatio:
+        if self._seen is None:
+            self._seen = self._monitor.network_tolerance(SEEN)
+        return tolerance_ratio(self._monitor.network_tolerance(name), self._seen)
+
+
+def _number(value: float | Tensor | None) -> float | None:
+    return None if value is None else float(value)

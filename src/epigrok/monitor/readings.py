@@ -1,0 +1,128 @@
+"""What a look reports of each set, and where a set changed its state.
+
+Entropies are in nats. `_se` is a standard error over rows; `_log_se` is that of the logarithm, over
+rows and draws of the noise.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from math import isfinite, nan
+from typing import Any, NamedTuple
+
+from epigrok.monitor.measuring import SetMeasure
+from epigrok.monitor.states import Standing, State
+from epigrok.monitor.tolerance import ToleranceRatio
+
+
+class Event(NamedTuple):
+    """A watched set has changed its state."""
+
+    watched: str
+    state: State
+    step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetReading:
+    """One set at one look; its fields are the columns of tables and logs."""
+
+    state: State | None = None
+    """None for the seen set, which is what the others are compared with."""
+    unreadable: str | None = None
+    """Why this look changed nothing."""
+    tolerance_ratio: float = nan
+    """τ of this set over τ of the seen one, noise on the head: near 1 where a rule covers both."""
+    tolerance_ratio_log_se: float = nan
+    network_ratio: float = nan
+    """The same with noise on the whole network; read only where an announcement hangs on it."""
+    network_ratio_log_se: float = nan
+    steadiness: float = nan
+    """Cohen's κ between the answers and those of the look before."""
+    tolerance: float = nan
+    """τ: the relative noise on the head that leaves the answers as they are."""
+    tolerance_log_se: float = nan
+    calibrated_epistemic: float = nan
+    """Epistemic uncertainty under noise of size τ(seen) on the head."""
+    calibrated_epistemic_se: float = nan
+    posterior_epistemic: float = nan
+    """Epistemic uncertainty under the posterior that was passed."""
+    posterior_epistemic_se: float = nan
+    entropy: float = nan
+    """Of the network's own prediction."""
+    entropy_se: float = nan
+    confidence: float = nan
+    """Mean of the highest probability."""
+    confidence_se: float = nan
+    chance: float = nan
+    """Accuracy that guessing would have: the sum of the squared shares of the answers."""
+    num_rows: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        measure: SetMeasure,
+        ratio: ToleranceRatio | None = None,
+        standing: Standing | None = None,
+        confirmed: ToleranceRatio | None = None,
+        steadiness: float = nan,
+    ) -> "SetReading":
+        """What was measured, and where it leaves the set."""
+        means = {
+            name: getattr(measure, name)
+            for name in ("calibrated_epistemic", "posterior_epistemic", "entropy", "confidence")
+        }
+        ratios = {"tolerance_ratio": ratio, "network_ratio": confirmed}
+        known = {name: value for name, value in ratios.items() if value is not None}
+        return cls(
+            state=None if standing is None else standing.state,
+            unreadable=measure.tolerance.reason if standing is None else standing.unreadable,
+            tolerance=measure.tolerance.value,
+            tolerance_log_se=measure.tolerance.log_standard_error,
+            chance=measure.chance,
+            steadiness=steadiness,
+            num_rows=measure.num_rows,
+            **{name: value.value for name, value in known.items()},
+            **{f"{name}_log_se": value.log_standard_error for name, value in known.items()},
+            **{name: mean.value for name, mean in means.items()},
+            **{f"{name}_se": mean.standard_error for name, mean in means.items()},
+        )
+
+
+COLUMNS = tuple(field.name for field in fields(SetReading))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonitorReading:
+    """One look at all sets; `reading["held out"]` is what it saw of one."""
+
+    step: int
+    sets: Mapping[str, SetReading]
+    """The seen set first, then the watched ones."""
+    train_accuracy: float | None = None
+    train_loss: float | None = None
+    seconds: float = 0.0
+    """That the look took."""
+
+    def __getitem__(self, name: str) -> SetReading:
+        return self.sets[name]
+
+    def flat(self) -> dict[str, float | str]:
+        """`{"held out/tolerance_ratio": 0.12, …}` for a logger; what is not known is left out."""
+        found: dict[str, float | str] = {"monitor/seconds": self.seconds}
+        for name, reading in self.sets.items():
+            for column, value in asdict(reading).items():
+                if value is not None and (isinstance(value, str) or isfinite(value)):
+                    found[f"{name}/{column}"] = value
+        return found
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One row of the table for each set."""
+        for name, reading in self.sets.items():
+            yield {
+                "step": self.step,
+                "set": name,
+                **asdict(reading),
+                "train_accuracy": self.train_accuracy,
+                "train_loss": self.train_loss,
+                "seconds": self.seconds,
+            }

@@ -1,0 +1,130 @@
+"""The predictions of one set that every look reads: which they are, and how the model makes them.
+
+A model that answers once per input has a row per input. One that answers at several positions has a
+row per position that counts: not padding, and only each sequence's last if asked. Of too many, the
+rows are spread over all sequences, because positions of one sequence are alike.
+
+Letters: B inputs, N rows, C classes, T positions.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from epigrok.errors import UserError
+from epigrok.monitor.head import Forward, HeadInputs
+from epigrok.monitor.inputs import InputSet
+from epigrok.monitor.noise import network_answers
+from epigrok.monitor.searching import searched_tolerance
+from epigrok.monitor.tolerance import Tolerance, ToleranceSettings
+from epigrok.posteriors.calling import counted_positions, evaluating, network_logits
+from epigrok.posteriors.head import HeadPass, head_pass
+from epigrok.random_streams import random_bits, stream_key
+
+Answered = Literal["all", "last"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCall:
+    """A model and how it is called."""
+
+    model: nn.Module
+    forward: Forward | None = None
+    head: str | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model's inputs belong."""
+        return next(self.model.parameters()).device
+
+    def head_pass(self, inputs: Any, known_head: str | None = None) -> HeadPass:
+        """One pass, seen from the head; cheaper where the head is known from an earlier one."""
+        return head_pass(self.model, inputs, self.forward, head=known_head or self.head)
+
+
+class SetRows:
+    """The rows of one set, chosen at the first pass and the same ever after."""
+
+    def __init__(self, inputs: InputSet, answered: Answered, at_most: int) -> None:
+        self._inputs, self._answered, self._at_most = inputs, answered, at_most
+        self._shapes: list[tuple[int, ...]] = []
+        self._chosen: list[Tensor] = []
+        self._head: str | None = None
+
+    @property
+    def described(self) -> str:
+        """What the model is called on, in words."""
+        return self._inputs.described
+
+    def head_inputs(self, call: ModelCall) -> HeadInputs:
+        """The features of the rows, and the head that answers them."""
+        inputs = self._inputs = self._inputs.to(call.device)
+        features = []
+        for place, batch in enumerate(inputs.batches):
+            seen = call.head_pass(batch, self._head)
+            self._head = seen.head.weight_name
+            rows = self._rows_of(place, seen.logits, batch)
+            features.append(seen.features.flatten(0, -2)[rows])
+        return HeadInputs(features_ND=torch.cat(features), head=seen.head)
+
+    def network_tolerance(self, call: ModelCall, settings: ToleranceSettings) -> Tolerance:
+        """τ with noise on the whole network."""
+        with evaluating(call.model):
+            return searched_tolerance(
+                lambda few: network_answers(call.model, None, few, forward=self.logits_by(call)),
+                self._shapes[0][-1],
+                settings,
+            )
+
+    def logits_by(self, call: ModelCall) -> Callable[[Any, Any], Float[Tensor, "N C"]]:
+        """A `Forward` that answers all rows, whatever its inputs."""
+
+        def forward(model: Any, _: Any) -> Tensor:
+            return torch.cat(
+                [
+                    network_logits(model, batch, call.forward).flatten(0, -2)[rows]
+                    for batch, rows in zip(self._inputs.batches, self._chosen)
+                ]
+            )
+
+        return forward
+
+    def _rows_of(self, place: int, logits: Tensor, batch: Any) -> Int[Tensor, " N"]:
+        shape = tuple(logits.shape)
+        if place == len(self._shapes):
+            share = self._at_most * self._inputs.sizes[place] / sum(self._inputs.sizes)
+            is_counted = counted_positions(logits, batch)
+            self._shapes.append(shape)
+            self._chosen.append(chosen_rows(is_counted, self._answered, max(1, round(share))))
+        if shape != self._shapes[place]:
+            raise UserError(
+                f"for {self._inputs.name} the model returned logits of shape {list(shape)}, and "
+                f"{list(self._shapes[place])} before; make a new monitor if it was changed"
+            )
+        return self._chosen[place].to(logits.device)
+
+
+def chosen_rows(
+    is_counted: Bool[Tensor, "B *positions"], answered: Answered, at_most: int
+) -> Int[Tensor, " N"]:
+    """Indices of the predictions to read, among those of all positions one after the other."""
+    is_counted_BT = (
+        is_counted.cpu().flatten(1) if is_counted.ndim > 1 else is_counted.cpu()[:, None]
+    )
+    num_inputs, num_positions = is_counted_BT.shape
+    position_T = torch.arange(num_positions)
+    if answered == "last":
+        # The last of each sequence that counts; sequences without any have no row.
+        last_B = (position_T + 1).where(is_counted_BT, 0).amax(dim=1) - 1
+        is_counted_BT = position_T == last_B[:, None]
+    # Each sequence puts its positions into an order of its own; first come the first of all.
+    key = stream_key(0, "monitor:rows")
+    order_BT = random_bits(key, (num_inputs, num_positions)).where(is_counted_BT, 2**63 - 1)
+    turn_BT = order_BT.argsort(dim=1).argsort(dim=1)
+    turn_N = turn_BT.where(is_counted_BT, num_positions).flatten()
+    first = turn_N.argsort(stable=True)[: min(at_most, int(is_counted_BT.sum()))]
+    return first.sort().values

@@ -1,0 +1,138 @@
+"""What a network predicts under a posterior, and how uncertain it is: for any `nn.Module`.
+
+Letters: N predictions that count, C classes.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from epigrok.errors import UserError
+from epigrok.posteriors.calling import Forward, counted_positions, evaluating
+from epigrok.posteriors.protocol import Posterior, sampled_logits
+from epigrok.uncertainty import EntropyStream, ErrorStream, StandardErrors, log_probabilities
+
+UNCERTAINTIES = ("total", "aleatoric", "epistemic")
+ELEMENTS_PER_BLOCK = 1 << 22
+"""Logits worked on at a time; bounds memory, changes no number."""
+ELEMENTS_KEPT = 1 << 25
+"""Logits are kept for the standard errors up to this many numbers, and else made again."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The average prediction under a posterior, and its uncertainties in nats.
+
+    Positions are those of the logits; where they do not count (padding), numbers are not a number.
+    """
+
+    probs: Float[Tensor, "*positions C"]
+    total: Float[Tensor, "*positions"]
+    aleatoric: Float[Tensor, "*positions"]
+    epistemic: Float[Tensor, "*positions"]
+    """Between 0 and log(num_samples)."""
+    standard_errors: StandardErrors
+    """From the choice of the samples; not a number where there is only one."""
+    is_counted: Bool[Tensor, "*positions"]
+    num_samples: int
+
+    def __repr__(self) -> str:
+        means = ", ".join(
+            f"{name} {getattr(self, name).nanmean().item():.4g}" for name in UNCERTAINTIES
+        )
+        return (
+            f"Prediction(probs {list(self.probs.shape)}, {int(self.is_counted.sum())} count, "
+            f"{self.num_samples} samples; means in nats: {means})"
+        )
+
+
+def predict(
+    model: nn.Module,
+    posterior: Posterior,
+    inputs: Any,
+    *,
+    num_samples: int = 16,
+    forward: Forward | None = None,
+    mask: Tensor | None = None,
+) -> Prediction:
+    """Average the predictions of `model` over samples of `posterior`.
+
+    The model is run in evaluation mode and without gradients, and left as it was: parameters,
+    buffers, modes and random numbers, also after an exception.
+
+    Args:
+        model: Any network that returns logits.
+        posterior: A distribution over its weights. One with finitely many samples, like an
+            ensemble, uses all of them.
+        inputs: A tensor, a tuple or list of arguments, or a mapping of keyword arguments.
+        num_samples: How many samples to average over.
+        forward: Calls the model on the inputs, if it needs a way of its own.
+        mask: Which positions count, besides those that an attention mask leaves out.
+    """
+    num_samples = posterior.max_samples or num_samples
+    if num_samples < 1:
+        raise UserError(f"a prediction needs at least one sample, got {num_samples}")
+    is_counted = torch.zeros((), dtype=torch.bool)
+
+    def draws() -> Iterator[Float[Tensor, "N C"]]:
+        nonlocal is_counted
+        for logits_of_parts in sampled_logits(model, posterior, [inputs], num_samples, forward):
+            (logits,) = logits_of_parts
+            is_counted = counted_positions(logits, inputs, mask=mask)
+            yield logits[is_counted]
+
+    with evaluating(model):
+        probs_NC, uncertainties, errors = _streamed(draws, num_samples)
+    if not probs_NC.isfinite().all():
+        raise UserError(
+            f"predictions under the posterior {posterior.name!r} are not finite: the weights, or "
+            "the spread around them, have become too large"
+        )
+
+    def placed(values: Tensor) -> Tensor:
+        """Numbers of the predictions that count, at their positions."""
+        everywhere = values.new_full((*is_counted.shape, *values.shape[1:]), torch.nan)
+        everywhere[is_counted] = values
+        return everywhere
+
+    return Prediction(
+        probs=placed(probs_NC),
+        **{name: placed(values) for name, values in uncertainties.items()},
+        standard_errors=StandardErrors(**{name: placed(value) for name, value in errors.items()}),
+        is_counted=is_counted,
+        num_samples=num_samples,
+    )
+
+
+def _streamed(
+    draws: Callable[[], Iterator[Float[Tensor, "N C"]]], num_samples: int
+) -> tuple[Float[Tensor, "N C"], dict[str, Tensor], dict[str, Tensor]]:
+    """Probabilities, uncertainties and their errors from logits, a block of rows at a time.
+
+    The errors need the mean prediction, so that there are two passes over the samples.
+    """
+    streams: list[EntropyStream] = []
+    kept: list[Tensor] = []
+    for logits_NC in draws():
+        blocks = logits_NC.split(max(1, ELEMENTS_PER_BLOCK // logits_NC.shape[-1]))
+        streams = streams or [EntropyStream() for _ in blocks]
+        for stream, block_nC in zip(streams, blocks):
+            stream.add(log_probabilities(block_nC))
+        if num_samples * logits_NC.numel() <= ELEMENTS_KEPT:
+            kept.append(logits_NC)
+    error_streams = [ErrorStream(stream.log_mean_probs()) for stream in streams]
+    for logits_NC in kept or draws():
+        blocks = logits_NC.split(max(1, ELEMENTS_PER_BLOCK // logits_NC.shape[-1]))
+        for errors, block_nC in zip(error_streams, blocks):
+            errors.add(log_probabilities(block_nC))
+    parts = [stream.decomposition() for stream in streams]
+    error_parts = [errors.standard_errors() for errors in error_streams]
+    return (
+        torch.cat([stream.mean_probs() for stream in streams]),
+        {name: torch.cat([getattr(part, name) for part in parts]) for name in UNCERTAINTIES},
+        {name: torch.cat([getattr(part, name) for part in error_parts]) for name in UNCERTAINTIES},
+    )

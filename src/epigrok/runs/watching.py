@@ -1,0 +1,141 @@
+"""The monitor of a run: it looks at every split whenever the run is evaluated."""
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+import torch
+
+from epigrok.config import RunConfig
+from epigrok.errors import UserError
+from epigrok.evaluation import EvaluationSet, evaluation_precision, evaluation_sets
+from epigrok.evaluation.schema import TOLERANCE_NAMES
+from epigrok.model import Network
+from epigrok.monitor import (
+    SEEN,
+    Event,
+    GrokMonitor,
+    MonitorReading,
+    MonitorSettings,
+    SetReading,
+)
+from epigrok.runs.device import DeviceName, choose_device
+from epigrok.runs.run import Run
+
+Row = dict[str, Any]
+_SETTINGS = MonitorSettings(answered="last")
+_QUICK_SETTINGS = replace(_SETTINGS, num_rows=128)
+"""Of a look back at checkpoints, which somebody waits for."""
+
+
+class RunMonitor:
+    """Looks at the last answers of every split; the training split is what the model has seen."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        model: Network,
+        sets: Mapping[str, EvaluationSet],
+        settings: MonitorSettings = _SETTINGS,
+    ) -> None:
+        self._config, self._model, self._settings = config, model, settings
+        self._training, *others = (split.name for split in config.task.splits)
+        self._seen = sets[self._training].batch
+        self._monitor: GrokMonitor | None = None
+        try:
+            watched = {name: sets[name].batch.tokens_BL for name in others}
+            self._monitor = GrokMonitor(model, self._seen.tokens_BL, watched, settings=settings)
+        except UserError as error:
+            # A task of somebody's own may have splits that cannot be compared; it trains as well.
+            warnings.warn(f"tolerance is not tracked: {error}", stacklevel=2)
+
+    @property
+    def events(self) -> list[Event]:
+        """Every change of a state so far."""
+        return [] if self._monitor is None else self._monitor.events
+
+    def look(self, step: int) -> list[Row]:
+        """The rows of one look, for the table `tolerance`."""
+        if self._monitor is None:
+            return []
+        with evaluation_precision(self._config, self._seen.tokens_BL.device):
+            reading = self._monitor.update(step, train_accuracy=self._train_accuracy())
+        return list(_rows(reading, self._training, self._monitor.answers))
+
+    def go_on(self, rows: Iterable[Row]) -> None:
+        """Take over the looks of an earlier process from its table."""
+        if self._monitor is not None:
+            rows = list(rows)
+            try:
+                self._monitor.replay(_readings(rows, self._training))
+                self._monitor.answers = _last_answers(rows, self._training)
+            except (KeyError, TypeError, ValueError) as error:
+                raise UserError(
+                    f"the table tolerance is damaged ({error!r}); look at the run with `epigrok "
+                    "check`, or train it again from step 0 with --start-over"
+                ) from error
+
+    @torch.no_grad()
+    def _train_accuracy(self) -> float:
+        # As many sequences as the monitor takes of each split, and no more: a look is to be cheap.
+        number = self._settings.num_rows
+        logits_BC = self._model(self._seen.tokens_BL[:number])[:, -1]
+        is_right_B = logits_BC.argmax(dim=-1) == self._seen.answers_BT[:number, -1]
+        return float(is_right_B.double().mean())
+
+
+def _rows(
+    reading: MonitorReading, training: str, answers: Mapping[str, tuple[int, ...]]
+) -> Iterator[Row]:
+    for row in reading.rows():
+        row["answers"] = " ".join(map(str, answers[row["set"]]))
+        split = training if row["set"] == SEEN else row["set"]
+        known = {name: row[name] for name in TOLERANCE_NAMES if _is_known(row[name])}
+        yield {"step": reading.step, "split": split, **known}
+
+
+def _last_answers(rows: Iterable[Row], training: str) -> dict[str, tuple[int, ...]]:
+    return {
+        SEEN if row["split"] == training else row["split"]: tuple(
+            map(int, row.get("answers", "").split())
+        )
+        for row in rows
+    }
+
+
+def _is_known(value: Any) -> bool:
+    return value is not None and (isinstance(value, str) or isfinite(value))
+
+
+def _readings(rows: Iterable[Row], training: str) -> list[MonitorReading]:
+    looks: dict[int, dict[str, Row]] = {}
+    for row in rows:
+        looks.setdefault(row["step"], {})[SEEN if row["split"] == training else row["split"]] = row
+    columns = SetReading.__dataclass_fields__
+    return [
+        MonitorReading(
+            step=step,
+            sets={
+                name: SetReading(**{c: v for c, v in row.items() if c in columns})
+                for name, row in sets.items()
+            },
+            train_accuracy=sets[SEEN].get("train_accuracy"),
+        )
+        for step, sets in looks.items()
+    ]
+
+
+def looks_at_checkpoints(run: Run, device_name: DeviceName = "auto") -> Iterator[list[Row]]:
+    """The rows of a look at each kept checkpoint in order, the training split first."""
+    device = choose_device(device_name)
+    config, model = run.config, run.model(device=device)
+    monitor = RunMonitor(
+        config, model, evaluation_sets(config, run.family(device)), _QUICK_SETTINGS
+    )
+    for step in run.checkpoints:
+        model.load_state_dict(run.model(step, device).state_dict())
+        rows = monitor.look(step)
+        if rows:
+            yield rows

@@ -1,0 +1,80 @@
+"""`epigrok compare`: counts, intervals, and when it refuses to conclude."""
+
+from pathlib import Path
+
+import pytest
+from made_runs import make_sweep
+
+from epigrok.cli import main
+
+
+def compared(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main(["compare", *map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def sweep(directory: Path, num_generalised: int, number: int, first_seed: int = 0) -> Path:
+    solved = [500] * num_generalised + [None] * (number - num_generalised)
+    make_sweep(directory, solved, [None] * number, first_seed=first_seed)
+    return directory
+
+
+def test_one_setting_has_its_counts_and_an_interval(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = compared(capsys, sweep(tmp_path / "a", 6, 8))
+    row = next(line for line in text.splitlines() if "classic" in line)
+    cells = [cell.strip() for cell in row.strip("| ").split("|")]
+    # Wilson's interval of 6 of 8.
+    assert cells == ["classic", "8", "6", "0", "2", "0", "0", "0.75 (0.41 to 0.93)"]
+    assert "less" not in text
+
+
+def test_eight_runs_of_each_allow_a_conclusion(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = sweep(tmp_path / "a", 8, 8), sweep(tmp_path / "b", 1, 8, first_seed=8)
+    text = compared(capsys, one, other)
+    # 0.875 - sqrt((1 - 0.6756)^2 + (0.4709 - 0.125)^2), and 0.875 + (0.125 - 0.0224).
+    assert "a: classic less b: classic: 0.88 (0.40 to 0.98)" in text
+    assert "a: classic generalises more often than b: classic." in text
+    assert "b: classic less a: classic: −0.88" in compared(capsys, other, one)
+
+
+def test_equal_shares_may_be_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = sweep(tmp_path / "a", 5, 8), sweep(tmp_path / "b", 4, 8, first_seed=8)
+    assert "The two may be equal" in compared(capsys, one, other)
+
+
+def test_few_runs_conclude_nothing_however_clear_they_look(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = sweep(tmp_path / "a", 7, 7), sweep(tmp_path / "b", 0, 8, first_seed=8)
+    text = compared(capsys, one, other)
+    assert "No conclusion: that takes at least 8 finished runs of each, and there are 7" in text
+    assert "more often" not in text
+
+
+def test_settings_of_one_sweep_are_chosen_with_where(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for k, size in enumerate((100, 200, 300)):
+        solved = [500] * (8 - 4 * (k == 1))
+        solved += [None] * (8 - len(solved))
+        make_sweep(tmp_path, solved, [None] * 8, overrides={"batch_size": size})
+    text = compared(capsys, tmp_path)
+    assert "3 settings; to compare two of them, choose them with --where" in text
+    text = compared(capsys, tmp_path, "--where", "batch_size=100,200")
+    assert "classic, batch size = 100 generalises more often than classic, batch size = 200" in text
+
+
+def test_what_cannot_be_compared_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = sweep(tmp_path / "a", 8, 8)
+    assert main(["compare", str(one), str(one)]) == 2
+    assert "both settings hold run" in capsys.readouterr().err
+    assert main(["compare", str(one), "--split", "ood_val"]) == 2
+    assert "no finished run tracked 'point' and has the split 'ood_val'" in capsys.readouterr().err
+    assert main(["compare", "a", "b", "c"]) == 2
+    assert "one or two directories are needed, got 3" in capsys.readouterr().err

@@ -1,0 +1,42 @@
+"""When a callback looks and stops."""
+
+import pytest
+from taught_network import HELD_OUT_X, SEEN_X, untaught_network
+
+from epigrok.errors import UserError
+from epigrok.monitor import GrokMonitor
+from epigrok.monitor.adapters.plan import LookPlan
+
+
+def monitor() -> GrokMonitor:
+    return GrokMonitor(untaught_network(), SEEN_X, {"held out": HELD_OUT_X})
+
+
+def test_it_looks_every_so_many_steps_and_once_at_each() -> None:
+    plan, watching = LookPlan(every=10), monitor()
+    for step in (0, 5, 10, 10, 19, 20):
+        plan.look(watching, step, {})
+    assert [reading.step for reading in watching.readings] == [0, 10, 20]
+
+
+def test_it_passes_on_what_the_loop_logs_under_these_names() -> None:
+    plan, watching = LookPlan(every=1, train_accuracy="acc", train_loss="loss"), monitor()
+    reading = plan.look(watching, 1, {"acc": 0.5, "loss": 2.0, "other": 1.0})
+    assert reading is not None
+    assert (reading.train_accuracy, reading.train_loss) == (0.5, 2.0)
+    # Not logged yet: the monitor gates itself.
+    reading = plan.look(watching, 2, {})
+    assert reading is not None
+    assert reading.train_accuracy is None
+
+
+def test_it_stops_in_the_wanted_state_only() -> None:
+    watching = monitor()
+    assert LookPlan(stop_when="fitting").stops(watching)
+    assert not LookPlan(stop_when="generalised").stops(watching)
+    assert not LookPlan().stops(watching)
+
+
+def test_looking_never_is_refused() -> None:
+    with pytest.raises(UserError, match="every must be 1 or more, got 0"):
+        LookPlan(every=0)

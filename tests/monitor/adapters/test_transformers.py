@@ -1,0 +1,88 @@
+"""In a real Hugging Face run: looks, log, early stop, and a resumed run that remembers."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from taught_network import HELD_OUT_X, SEEN_X, taught_labels, untaught_network
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.utils.data import Dataset
+from transformers import Trainer, TrainingArguments
+
+from epigrok.monitor import GrokMonitor
+from epigrok.monitor.adapters.plan import LookPlan
+from epigrok.monitor.adapters.transformers import GrokMonitorCallback
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+
+
+class Taught(nn.Module):
+    """As the `Trainer` wants a model: a loss where there are labels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network = untaught_network()
+
+    def forward(self, x: Tensor, labels: Tensor | None = None) -> dict[str, Tensor]:
+        logits = self.network(x)
+        return {"logits": logits} | (
+            {} if labels is None else {"loss": cross_entropy(logits, labels)}
+        )
+
+
+class Rows(Dataset[dict[str, Tensor]]):
+    def __init__(self, x: Tensor) -> None:
+        self._x, self._labels = x, taught_labels(x)
+
+    def __len__(self) -> int:
+        return len(self._x)
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        return {"x": self._x[index], "labels": self._labels[index]}
+
+
+def trained(
+    folder: Path, num_steps: int, plan: LookPlan, resume: str | None = None
+) -> tuple[GrokMonitorCallback, Any]:
+    model = Taught()
+    monitor = GrokMonitor(model, Rows(SEEN_X), {"held out": Rows(HELD_OUT_X)})
+    callback = GrokMonitorCallback(monitor, plan)
+    arguments = TrainingArguments(
+        output_dir=str(folder), max_steps=num_steps, per_device_train_batch_size=len(SEEN_X),
+        learning_rate=1e-2, lr_scheduler_type="constant", logging_steps=10, save_steps=40,
+        report_to="none", disable_tqdm=True, use_cpu=True, dataloader_pin_memory=False,
+        remove_unused_columns=False,
+    )  # fmt: skip
+    trainer = Trainer(model, arguments, train_dataset=Rows(SEEN_X), callbacks=[callback])
+    trainer.train(resume_from_checkpoint=resume)
+    return callback, trainer
+
+
+LOOKING = LookPlan(every=10, train_loss="loss")
+
+
+def test_it_looks_logs_announces_and_a_resumed_run_remembers(tmp_path: Path) -> None:
+    callback, trainer = trained(tmp_path, 80, LOOKING)
+    assert [look.step for look in callback.monitor.readings] == list(range(10, 90, 10))
+    entries = [entry for entry in trainer.state.log_history if "held out/state" in entry]
+    assert [entry["step"] for entry in entries] == list(range(10, 90, 10))
+    resumed, _ = trained(tmp_path, 60, LOOKING, str(tmp_path / "checkpoint-40"))
+    looks = resumed.monitor.readings
+    assert [look.step for look in looks] == [10, 20, 30, 40, 50, 60]
+    assert looks[:4] == callback.monitor.readings[:4]
+
+
+def test_it_stops_training_when_asked(tmp_path: Path) -> None:
+    callback, trainer = trained(tmp_path, 500, LookPlan(every=10, stop_when="generalised"))
+    assert trainer.state.global_step == callback.monitor.events[-1].step < 500
+
+
+def test_without_its_file_a_resumed_run_says_that_it_starts_anew(tmp_path: Path) -> None:
+    trained(tmp_path, 40, LOOKING)
+    (tmp_path / "checkpoint-40" / "grok_monitor.json").unlink()
+    with pytest.warns(UserWarning, match="knows nothing of the first 40 steps"):
+        resumed, _ = trained(tmp_path, 60, LOOKING, str(tmp_path / "checkpoint-40"))
+    assert [look.step for look in resumed.monitor.readings] == [50, 60]
+    assert torch.isfinite(torch.tensor(resumed.monitor.readings[-1]["held out"].tolerance))

@@ -1,0 +1,139 @@
+"""Looks add up to states, events and a table; what was saved goes on as if nothing had happened."""
+
+import json
+from math import isnan, nan
+from typing import Any
+
+import pytest
+import torch
+
+from epigrok.errors import UserError
+from epigrok.monitor import (
+    SEEN,
+    History,
+    SetMeasure,
+    SignsOfFit,
+    StateRule,
+    Tolerance,
+    ToleranceRatio,
+)
+from epigrok.monitor.measuring import Mean
+
+RULE = StateRule()
+FITTED = SignsOfFit(train_accuracy=1.0)
+
+
+def measured(ratio: float) -> dict[str, SetMeasure]:
+    """A look at which the watched set has this ratio."""
+
+    def one(tau: float) -> SetMeasure:
+        return SetMeasure(
+            num_rows=256,
+            tolerance=Tolerance(value=tau, row_variance=1e-4, draw_effects_S=torch.zeros(8)),
+            chance=0.1,
+            calibrated_epistemic=Mean(0.2, 0.01),
+            entropy=Mean(0.3, 0.01),
+            confidence=Mean(0.99, 0.01),
+            answers=(0, 1, 2, 3) * 64,
+        )
+
+    return {SEEN: one(0.5), "held out": one(0.5 * ratio)}
+
+
+def followed(ratios: list[float], history: History | None = None, first: int = 0) -> History:
+    history = history or History(("held out",), RULE)
+    for place, ratio in enumerate(ratios):
+        history.add(100 * (first + place), measured(ratio), FITTED)
+    return history
+
+
+GROKKING = [0.1, 0.1, 0.1, 0.9, 0.9, 0.9, 0.05, 0.05, 0.05]
+
+
+def test_a_set_that_is_memorised_then_grokked_then_lost_has_these_events() -> None:
+    events = followed(GROKKING).events
+    assert [(name, state) for name, state, _ in events] == [
+        ("held out", "memorising"),
+        ("held out", "generalised"),
+        ("held out", "lost"),
+    ]
+    assert 300 <= events[1].step <= 500
+
+
+def test_the_whole_network_is_asked_only_where_an_announcement_hangs_on_it() -> None:
+    asked = []
+
+    def network_ratio(name: str) -> ToleranceRatio:
+        asked.append(name)
+        return ToleranceRatio(value=0.1, log_standard_error=0.05)
+
+    history = History(("held out",), RULE)
+    for step, ratio in enumerate(GROKKING):
+        history.add(step, measured(ratio), FITTED, network_ratio)
+    assert history.standings["held out"].state == "memorising"
+    assert asked == 3 * ["held out"]
+    ratios = [look["held out"].network_ratio for look in history.readings]
+    assert [not isnan(ratio) for ratio in ratios] == [ratio == 0.9 for ratio in GROKKING]
+
+
+def test_steps_must_go_on() -> None:
+    history = followed([0.1, 0.1])
+    with pytest.raises(UserError, match="step 100 does not come after step 100"):
+        history.add(100, measured(0.1), FITTED)
+
+
+def test_an_exception_in_a_look_leaves_the_history_as_it_was() -> None:
+    history = followed([0.1, 0.1, 0.1])
+    before = history.to_json()
+
+    def fail(name: str) -> ToleranceRatio:
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        history.add(1000, measured(0.9), FITTED, fail)
+    assert history.to_json() == before
+
+
+def test_the_table_has_a_row_for_each_look_and_set_and_columns_of_one_length() -> None:
+    table = followed(GROKKING).table()
+    assert {len(column) for column in table.values()} == {18}
+    assert table["set"][:2] == [SEEN, "held out"]
+    assert table["tolerance_ratio"][1] == pytest.approx(0.1)
+    assert table["state"][0] is None
+    assert table["tolerance"][:2] == pytest.approx([0.5, 0.05])
+
+
+@pytest.mark.parametrize("stop", range(1, len(GROKKING)))
+def test_going_on_from_a_saved_history_is_the_same_as_never_stopping(stop: int) -> None:
+    first = followed(GROKKING[:stop])
+    resumed = History(("held out",), RULE)
+    resumed.restore(json.loads(json.dumps(first.to_json(), allow_nan=False)))
+    followed(GROKKING[stop:], resumed, first=stop)
+    assert resumed.to_json() == followed(GROKKING).to_json()
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"format": 99}, "another version"),
+        ({"watched": ["other"]}, r"watched \['other'\], this one watches \['held out'\]"),
+        ({"table": {}, "events": [[1]]}, "damaged"),
+    ],
+)
+def test_what_is_not_its_own_is_refused(changed: dict[str, Any], sentence: str) -> None:
+    saved = followed([0.1]).to_json()
+    with pytest.raises(UserError, match=sentence):
+        History(("held out",), RULE).restore(saved | changed)
+
+
+def test_time_is_added_to_the_last_look() -> None:
+    history = followed([0.1])
+    assert history.timed(0.25).seconds == 0.25
+    assert history.readings[-1].seconds == 0.25
+
+
+def test_what_is_not_known_stays_unknown_through_a_file() -> None:
+    history = followed([nan])
+    again = History(("held out",), RULE)
+    again.restore(json.loads(json.dumps(history.to_json(), allow_nan=False)))
+    assert isnan(again.readings[0]["held out"].tolerance_ratio)

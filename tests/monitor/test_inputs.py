@@ -1,0 +1,142 @@
+"""Inputs are taken from whatever holds them: the same ones every time, and without labels."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    SubsetRandomSampler,
+    TensorDataset,
+)
+
+from epigrok.errors import UserError
+from epigrok.monitor.inputs import num_inputs, require_apart, taken
+
+X = torch.arange(1000.0).view(500, 2)
+Y = torch.arange(500) % 7
+
+
+def rows_of(source: Any, at_most: int = 100) -> Tensor:
+    batches = taken(source, "seen", at_most).batches
+    assert all(isinstance(batch, Tensor) for batch in batches)
+    return torch.cat(batches)
+
+
+def test_a_tensor_gives_evenly_spread_rows_with_both_ends() -> None:
+    found = rows_of(X)
+    assert found.shape == (100, 2)
+    assert torch.equal(found[[0, -1]], X[[0, -1]])
+    assert int((found[1:, 0] - found[:-1, 0]).max()) <= 12
+    assert torch.equal(rows_of(X, 1000), X)
+
+
+def test_what_was_taken_does_not_change_with_the_callers_tensor() -> None:
+    mine = X.clone()
+    found = taken(mine, "seen", 100)
+    mine.zero_()
+    assert float(found.batches[0].abs().sum()) > 0.0
+
+
+def test_tuples_and_mappings_keep_their_parts_together_and_labels_are_left_out() -> None:
+    first, second = taken((X, Y), "seen", 50).batches[0]
+    assert torch.equal(first[:, 0] // 2 % 7, second.float())
+    batch = taken({"x": X, "labels": Y, "scale": 3.0}, "seen", 50).batches[0]
+    assert batch.keys() == {"x", "scale"}
+    assert num_inputs(batch) == 50
+
+
+def test_a_list_of_batches_is_cut_where_enough_are_taken() -> None:
+    found = taken([X[:60], X[60:120], X[120:]], "seen", 100)
+    assert found.sizes == (60, 40)
+
+
+class Pairs(Dataset[tuple[Tensor, Tensor]]):
+    def __len__(self) -> int:
+        return len(X)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        # As augmentation does.
+        random.random()
+        np.random.rand()
+        torch.rand(1)
+        return X[index], Y[index]
+
+
+class Stream(IterableDataset[Tensor]):
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(X)
+
+
+SOURCES = {
+    "data set": TensorDataset(X),
+    "data set with labels": TensorDataset(X, Y),
+    "augmented data set": Pairs(),
+    "shuffling loader": DataLoader(TensorDataset(X, Y), batch_size=32, shuffle=True),
+    "loader": DataLoader(TensorDataset(X), batch_size=32),
+    "loader with a sampler": DataLoader(
+        TensorDataset(X), 32, sampler=SubsetRandomSampler([0] * 100)
+    ),
+    "stream": DataLoader(Stream(), batch_size=32),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_data_sets_and_loaders_give_the_same_inputs_and_leave_generators_alone(name: str) -> None:
+    before = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].copy()
+    first, again = rows_of(SOURCES[name]), rows_of(SOURCES[name])
+    assert torch.equal(first, again)
+    assert first.shape == (100, 2)
+    assert torch.equal(first[0], X[0])
+    assert torch.equal(before[0], torch.get_rng_state())
+    assert before[1] == random.getstate()
+    assert np.array_equal(before[2], np.random.get_state()[1])
+
+
+def test_a_loader_with_a_sampler_of_its_own_stays_within_it() -> None:
+    generator = torch.Generator().manual_seed(0)
+    sampler = SubsetRandomSampler(range(100, 300), generator=generator)
+    state = generator.get_state()
+    found = rows_of(DataLoader(TensorDataset(X, Y), batch_size=32, sampler=sampler))
+    assert bool(((found[:, 0] >= 200) & (found[:, 0] < 600)).all())
+    assert torch.equal(generator.get_state(), state)
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        (X[:0], "seen is empty"),
+        ([], "seen is empty"),
+        (TensorDataset(X[:0]), "seen is empty"),
+        (3, "seen must be a tensor"),
+        ("train", "seen must be a tensor"),
+        ({"scale": 3.0}, "seen holds no tensor"),
+        ((X, Y[:10]), "different lengths"),
+        (torch.tensor(3.0), "different lengths"),
+    ],
+)
+def test_what_cannot_be_taken_is_said_in_a_sentence(source: Any, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        taken(source, "seen", 100)
+
+
+def test_a_watched_set_that_is_part_of_the_seen_one_is_refused() -> None:
+    seen = taken(X[:400], "seen", 100)
+    # Rows 1, 3, … were not taken, but the tensor is known to hold them.
+    for inside in (X[:400], X[1:200:2], X[300:450]):
+        with pytest.raises(UserError, match=r"inputs of held out are in seen too"):
+            require_apart(taken(inside, "held out", 100), seen)
+    require_apart(taken(X[390:], "held out", 110), seen)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.bool, torch.int32])
+def test_inputs_of_every_type_can_be_compared(dtype: torch.dtype) -> None:
+    some = (torch.arange(640).view(64, 10) % 3).to(dtype)
+    with pytest.raises(UserError, match="64 of the 64 inputs"):
+        require_apart(taken(some, "held out", 100), taken(some.clone(), "seen", 100))

@@ -1,0 +1,286 @@
+"""The monitor in a training loop: it says what is true, changes nothing, and refuses bad use."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from taught_network import (
+    HELD_OUT_X,
+    NUM_CLASSES,
+    RANDOM_LABELS,
+    SEEN_X,
+    Teaching,
+    taught_labels,
+    untaught_network,
+)
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import epigrok
+from epigrok.errors import UserError
+from epigrok.monitor import Event, GrokMonitor, MonitorSettings
+from epigrok.posteriors import WeightNoise
+
+WATCHED = {"held out": HELD_OUT_X}
+
+
+def watched_teaching(labels: Tensor, num_looks: int = 8) -> tuple[Teaching, GrokMonitor]:
+    teaching = Teaching(labels)
+    monitor = GrokMonitor(teaching.model, seen=SEEN_X, watched=WATCHED)
+    for _ in range(num_looks):
+        teaching.take(40)
+        monitor.update(teaching.step, train_accuracy=teaching.accuracy)
+    return teaching, monitor
+
+
+def test_a_taught_rule_is_announced_and_random_labels_are_not() -> None:
+    told: list[Event] = []
+    teaching = Teaching(taught_labels(SEEN_X))
+    monitor = GrokMonitor(
+        teaching.model, SEEN_X, WATCHED, on_event=[told.append, lambda event: None]
+    )
+    for _ in range(8):
+        teaching.take(40)
+        reading = monitor.update(teaching.step, train_accuracy=torch.tensor(teaching.accuracy))
+    assert monitor.states == {"held out": "generalised"}
+    assert told == monitor.events
+    assert told[-1].state == "generalised"
+    assert reading["held out"].tolerance_ratio > 0.6
+    _, other = watched_teaching(RANDOM_LABELS)
+    assert other.states == {"held out": "memorising"}
+    assert other.readings[-1]["held out"].tolerance_ratio < 0.35
+
+
+def test_without_any_training_metric_it_gates_itself() -> None:
+    teaching = Teaching(taught_labels(SEEN_X))
+    monitor = GrokMonitor(teaching.model, SEEN_X, WATCHED)
+    states = [monitor.update(0)["held out"].state]
+    for _ in range(8):
+        teaching.take(40)
+        states.append(monitor.update(teaching.step)["held out"].state)
+    assert states[0] == "fitting"
+    assert states[-1] == "generalised"
+
+
+def test_a_training_loss_will_do() -> None:
+    teaching = Teaching(taught_labels(SEEN_X)).take(300)
+    monitor = GrokMonitor(teaching.model, SEEN_X, WATCHED)
+    for step in range(4):
+        monitor.update(step, train_loss=0.01)
+    assert monitor.states == {"held out": "generalised"}
+
+
+def test_a_reading_has_every_number_with_its_error_and_its_cost() -> None:
+    teaching = Teaching(taught_labels(SEEN_X)).take(200)
+    monitor = GrokMonitor(teaching.model, SEEN_X, WATCHED)
+    posterior = WeightNoise.relative(teaching.model, 0.1)
+    reading = monitor.update(1, train_accuracy=1.0, posterior=posterior)
+    flat = reading.flat()
+    for quantity in ("calibrated_epistemic", "posterior_epistemic", "entropy", "confidence"):
+        assert 0.0 < flat[f"held out/{quantity}_se"] < flat[f"held out/{quantity}"]
+    assert flat["held out/tolerance_ratio"] == pytest.approx(
+        flat["held out/tolerance"] / flat["seen/tolerance"]
+    )
+    assert flat["monitor/seconds"] > 0.0
+    assert reading["held out"].posterior_epistemic > reading["seen"].posterior_epistemic
+
+
+def test_training_takes_the_same_way_with_and_without_a_monitor() -> None:
+    torch.manual_seed(5)
+    alone = Teaching(taught_labels(SEEN_X)).take(120)
+    after_alone = torch.rand(3)
+    torch.manual_seed(5)
+    watched = Teaching(taught_labels(SEEN_X))
+    loader = DataLoader(TensorDataset(SEEN_X, RANDOM_LABELS), batch_size=64, shuffle=True)
+    monitor = GrokMonitor(watched.model, loader, WATCHED)
+    for _ in range(12):
+        watched.take(10)
+        monitor.update(watched.step, train_accuracy=1.0)
+    assert monitor.events
+    for first, second in zip(
+        alone.model.state_dict().values(), watched.model.state_dict().values()
+    ):
+        assert torch.equal(first, second)
+    assert torch.equal(after_alone, torch.rand(3))
+    assert watched.model.training
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        (SEEN_X,),
+        {"input": SEEN_X},
+        [SEEN_X[:200], SEEN_X[200:]],
+        TensorDataset(SEEN_X, RANDOM_LABELS),
+        DataLoader(TensorDataset(SEEN_X), batch_size=50, shuffle=True),
+    ],
+    ids=["tuple", "mapping", "batches", "data set", "loader"],
+)
+def test_sets_come_in_any_form(seen: Any) -> None:
+    model = Teaching(taught_labels(SEEN_X)).take(100).model
+    settings = MonitorSettings(num_rows=300)
+    plain = GrokMonitor(model, SEEN_X, WATCHED, settings=settings).update(0, train_accuracy=1.0)
+    other = GrokMonitor(model, seen, WATCHED, settings=settings).update(0, train_accuracy=1.0)
+    assert other["seen"].tolerance == pytest.approx(plain["seen"].tolerance, rel=1e-4)
+
+
+def test_saving_and_loading_goes_on_with_states_events_and_table(tmp_path: Path) -> None:
+    teaching, monitor = watched_teaching(taught_labels(SEEN_X), 3)
+    monitor.save(tmp_path / "monitor.json")
+    again = GrokMonitor(teaching.model, SEEN_X, WATCHED)
+    again.load(tmp_path / "monitor.json")
+    assert again.state_dict() == monitor.state_dict()
+    teaching.take(40)
+    for each in (monitor, again):
+        each.update(teaching.step, train_accuracy=teaching.accuracy)
+    assert again.events == monitor.events
+    assert again.states == monitor.states
+    json.loads((tmp_path / "monitor.json").read_text(), parse_constant=_refuse)
+
+
+def _refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is no JSON")
+
+
+def test_what_cannot_be_loaded_is_said_in_a_sentence(tmp_path: Path) -> None:
+    monitor = GrokMonitor(untaught_network(), SEEN_X, WATCHED)
+    with pytest.raises(UserError, match="cannot read the monitor saved in"):
+        monitor.load(tmp_path / "nowhere.json")
+    (tmp_path / "other.json").write_text("[1]")
+    with pytest.raises(UserError, match="no saved monitor"):
+        monitor.load(tmp_path / "other.json")
+
+
+class ForTokens(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(7, 6), nn.Linear(6, 7)
+
+    def forward(self, tokens: Tensor, scale: Tensor | None = None) -> Tensor:
+        hidden = self.embedding(tokens).mean(dim=1)
+        return self.head(hidden)
+
+
+TOKENS = torch.arange(600).view(300, 2) % 7
+BAD_USE: dict[str, tuple[Callable[[], Any], str]] = {
+    "empty seen": (lambda: GrokMonitor(untaught_network(), SEEN_X[:0], WATCHED), "seen is empty"),
+    "empty watched": (
+        lambda: GrokMonitor(untaught_network(), SEEN_X, {"held out": HELD_OUT_X[:0]}),
+        "held out is empty",
+    ),
+    "nothing watched": (lambda: GrokMonitor(untaught_network(), SEEN_X, {}), "one set or more"),
+    "a set called seen": (
+        lambda: GrokMonitor(untaught_network(), SEEN_X, {"seen": HELD_OUT_X}),
+        "none 'seen'",
+    ),
+    "labels as inputs": (
+        lambda: GrokMonitor(untaught_network(), RANDOM_LABELS, WATCHED),
+        r"cannot be called on seen \(torch.int64 of shape \[256\]\).*without labels",
+    ),
+    "inputs with labels": (
+        lambda: GrokMonitor(untaught_network(), (SEEN_X, RANDOM_LABELS), WATCHED),
+        r"cannot be called on seen.*without labels",
+    ),
+    "labels for an embedding": (
+        lambda: GrokMonitor(ForTokens(), RANDOM_LABELS, {"held out": TOKENS}),
+        r"cannot be called on seen \(torch.int64 of shape \[256\]\)|several|not",
+    ),
+    "part of seen": (
+        lambda: GrokMonitor(untaught_network(), SEEN_X, {"held out": SEEN_X[100:]}),
+        "200 of the 200 inputs of held out are in seen too",
+    ),
+    "too few rows asked for": (lambda: MonitorSettings(num_rows=10), "num_rows 10 is too few"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_USE)
+def test_bad_use_is_refused_in_one_sentence(case: str) -> None:
+    use, sentence = BAD_USE[case]
+    with pytest.raises(UserError, match=sentence) as caught:
+        use()
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_that_are_not_finite_are_unreadable() -> None:
+    teaching, monitor = watched_teaching(taught_labels(SEEN_X), 5)
+    before = monitor.states
+    with torch.no_grad():
+        next(teaching.model.parameters())[0, 0] = torch.nan
+    reading = monitor.update(10_000, train_accuracy=1.0)
+    assert monitor.states == before
+    assert reading["held out"].unreadable == "seen inputs: outputs are not finite"
+
+
+def test_few_inputs_are_unreadable_and_say_so() -> None:
+    model = Teaching(taught_labels(SEEN_X)).take(100).model
+    monitor = GrokMonitor(model, SEEN_X, {"held out": HELD_OUT_X[:30]})
+    reading = monitor.update(1, train_accuracy=1.0)
+    assert reading["held out"].unreadable == "watched inputs: 30 rows, 64 are needed"
+
+
+def test_an_exception_inside_a_look_leaves_model_and_history_as_they_were() -> None:
+    model, is_broken = untaught_network(), False
+
+    def forward(module: nn.Module, inputs: Tensor) -> Tensor:
+        if is_broken:
+            module[1].running_mean.zero_()
+            raise RuntimeError("the disk is full")
+        return module(inputs)
+
+    monitor = GrokMonitor(model, SEEN_X, WATCHED, forward=forward)
+    monitor.update(1)
+    model[3].eval()
+    before = {name: values.clone() for name, values in model.state_dict().items()}
+    generator, is_broken = torch.get_rng_state(), True
+    with pytest.raises(RuntimeError, match="the disk is full"):
+        monitor.update(2)
+    assert all(torch.equal(before[name], values) for name, values in model.state_dict().items())
+    assert [module.training for module in model] == [True, True, True, False, True]
+    assert torch.equal(generator, torch.get_rng_state())
+    assert [look.step for look in monitor.readings] == [1]
+
+
+def test_the_figure_shows_every_watched_set() -> None:
+    _, monitor = watched_teaching(taught_labels(SEEN_X), 3)
+    (axes,) = monitor.figure().axes
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["held out"]
+
+
+WITHOUT_OTHER_PACKAGES = """
+import sys
+
+others = {"tyro", "docstring_parser", "rich", "duckdb", "scipy", "matplotlib", "jinja2"}
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in others:
+            raise ModuleNotFoundError(f"No module named {name!r}")
+
+sys.meta_path.insert(0, Missing())
+import torch, epigrok, epigrok.monitor, epigrok.posteriors
+
+torch.manual_seed(0)
+x = torch.randn(200, 4)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8, bias=False), torch.nn.Linear(8, 3, bias=False))
+monitor = epigrok.GrokMonitor(model, seen=x[:100], watched={"held out": x[100:]})
+assert monitor.update(1, train_accuracy=1.0)["held out"].tolerance > 0.0
+assert monitor.network_tolerance("held out").value > 0.0
+noise = epigrok.posteriors.WeightNoise.relative(model, 0.1)
+assert epigrok.predict(model, noise, x).epistemic.shape == (200,)
+assert not others & set(sys.modules), others & set(sys.modules)
+"""
+
+
+def test_monitor_and_predict_need_torch_numpy_safetensors_and_jaxtyping_only() -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT_OTHER_PACKAGES], check=True)
+
+
+def test_it_is_a_public_name() -> None:
+    assert epigrok.GrokMonitor is GrokMonitor
+    assert untaught_network()[-1].out_features == NUM_CLASSES

@@ -1,0 +1,87 @@
+"""Which predictions a look reads, of models that answer once or at every position."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from epigrok.errors import UserError
+from epigrok.monitor import ToleranceSettings, network_answers, tolerance
+from epigrok.monitor.inputs import taken
+from epigrok.monitor.set_rows import ModelCall, SetRows, chosen_rows
+
+
+def test_one_answer_per_input_is_one_row_each() -> None:
+    everything = torch.ones(10, dtype=torch.bool)
+    assert chosen_rows(everything, "all", 100).tolist() == list(range(10))
+    assert chosen_rows(everything, "last", 100).tolist() == list(range(10))
+
+
+def test_the_last_answer_is_the_last_that_counts() -> None:
+    is_counted = torch.tensor([[1, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]]).bool()
+    assert chosen_rows(is_counted, "last", 100).tolist() == [2, 4, 15]
+
+
+def test_positions_are_spread_over_all_sequences() -> None:
+    is_counted = torch.ones(20, 7, dtype=torch.bool)
+    is_counted[:, 5:] = False
+    assert len(chosen_rows(is_counted, "all", 1000)) == 100
+    rows = chosen_rows(is_counted, "all", 40)
+    assert torch.bincount(rows // 7).tolist() == 20 * [2]
+    assert len(set((rows % 7).tolist())) == 5
+    assert torch.equal(rows, chosen_rows(is_counted, "all", 40))
+
+
+class PerPosition(nn.Module):
+    """Answers at every position, and counts how often it was called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.head = nn.Linear(3, 16), nn.Linear(16, 5)
+        self.num_outputs = 5
+
+    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        return self.head(self.first(x).relu())[..., : self.num_outputs]
+
+
+def model_and_inputs() -> tuple[PerPosition, Tensor]:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return PerPosition(), torch.randn(90, 4, 3)
+
+
+def test_features_are_those_of_the_chosen_positions_and_padding_is_not_read() -> None:
+    model, x = model_and_inputs()
+    mask = torch.ones(90, 4, dtype=torch.long)
+    mask[:, 2:] = 0
+    rows = SetRows(taken({"x": x, "attention_mask": mask}, "seen", 90), "last", 90)
+    found = rows.head_inputs(ModelCall(model=model))
+    torch.testing.assert_close(found.logits(), model(x)[:, 1])
+
+
+def test_batches_are_read_one_by_one() -> None:
+    model, x = model_and_inputs()
+    whole = SetRows(taken(x, "seen", 90), "last", 90).head_inputs(ModelCall(model=model))
+    parts = taken([x[:50], x[50:]], "seen", 90)
+    found = SetRows(parts, "last", 90).head_inputs(ModelCall(model=model))
+    torch.testing.assert_close(found.features_ND, whole.features_ND)
+
+
+def test_noise_on_the_whole_network_reads_the_same_rows() -> None:
+    model, x = model_and_inputs()
+    rows, settings = SetRows(taken(x, "seen", 90), "last", 90), ToleranceSettings()
+    call = ModelCall(model=model)
+    rows.head_inputs(call)
+    found = rows.network_tolerance(call, settings)
+    plain = network_answers(model.eval(), x[:, -1], settings)
+    expected = tolerance(plain, 5, settings)
+    assert abs(found.value / expected.value - 1.0) < 0.25 * expected.log_standard_error
+
+
+def test_a_model_whose_output_changes_its_shape_is_noticed() -> None:
+    model, x = model_and_inputs()
+    rows, call = SetRows(taken(x, "seen", 90), "all", 90), ModelCall(model=model)
+    rows.head_inputs(call)
+    model.head = nn.Linear(16, 6)
+    model.num_outputs = 6
+    with pytest.raises(UserError, match=r"shape \[90, 4, 6\], and \[90, 4, 5\] before"):
+        rows.head_inputs(call)

@@ -1,0 +1,84 @@
+"""Posteriors come back from their files as they were."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+import epigrok
+from epigrok.errors import UserError
+from epigrok.posteriors import (
+    IVON,
+    DiagonalLaplace,
+    Ensemble,
+    ExactLaplace,
+    LastLayerLaplace,
+    MCDropout,
+    Point,
+    ProbitLaplace,
+    WeightNoise,
+    load_posterior,
+)
+
+INPUTS = torch.randn(6, 4, generator=torch.Generator().manual_seed(1))
+LOADER = [(INPUTS, torch.tensor([0, 1, 2, 0, 1, 2]))]
+
+
+def network(seed: int = 0) -> nn.Sequential:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3))
+
+
+def posteriors(model: nn.Module) -> list[Any]:
+    laplace = LastLayerLaplace.fit(model, LOADER)
+    return [
+        Point.of(model),
+        WeightNoise.relative(model, 0.1, seed=3),
+        IVON(model.parameters(), 0.1, 10.0).posterior(model, seed=2),
+        laplace,
+        ProbitLaplace(laplace),
+        ExactLaplace.fit(model, LOADER),
+        DiagonalLaplace.fit(model, LOADER),
+        Ensemble.of([model, network(1)]),
+        MCDropout.of(model, seed=5),
+    ]
+
+
+@pytest.mark.parametrize("index", range(9))
+def test_a_posterior_predicts_the_same_after_saving(index: int, tmp_path: Path) -> None:
+    model = network()
+    posterior = posteriors(model)[index]
+    posterior.save(tmp_path / "posterior.safetensors")
+    again = load_posterior(tmp_path / "posterior.safetensors")
+    assert type(again) is type(posterior)
+    assert repr(again) == repr(posterior)
+    expected = epigrok.predict(model, posterior, INPUTS, num_samples=3)
+    found = epigrok.predict(model, again, INPUTS, num_samples=3)
+    assert torch.equal(found.probs, expected.probs)
+    assert torch.equal(found.epistemic, expected.epistemic)
+
+
+def test_a_half_precision_head_stays_one(tmp_path: Path) -> None:
+    model = network().bfloat16()
+    laplace = LastLayerLaplace.fit(model, [(INPUTS.bfloat16(), LOADER[0][1])], prior=1.0)
+    laplace.save(tmp_path / "p.safetensors")
+    assert load_posterior(tmp_path / "p.safetensors").sample(0)["3.weight"].dtype == torch.bfloat16
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.safetensors"
+    with pytest.raises(UserError, match="cannot read"):
+        load_posterior(path)
+    save_file({"weight": torch.zeros(2)}, path)
+    with pytest.raises(UserError, match="no file of the format epigrok-posterior-1"):
+        load_posterior(path)
+    path.write_bytes(b"nothing")
+    with pytest.raises(UserError, match="cannot read"):
+        load_posterior(path)
+    header = {"format": "epigrok-posterior-1", "record": '{"class": "IVON", "fields": {}}'}
+    save_file({}, path, header)
+    with pytest.raises(UserError, match="has no 'IVON'"):
+        load_posterior(path)
