@@ -303,12 +303,12 @@ def kill_and_resume_until_done(
 
 
 def test_killing_a_run_at_random_moments_changes_nothing(tmp_path: Path) -> None:
-    config: RunConfig = tiny(num_steps=80)
+    config: RunConfig = tiny(num_steps=160)
     undisturbed = epigrok.train(config, tmp_path / "undisturbed")
     (tmp_path / "killed").mkdir()
     write_identity(tmp_path / "killed", config)
     command = ("run", tmp_path / "killed", "--device", "cpu", "--checkpoint-seconds", "0.1")
-    killed = kill_and_resume_until_done(tmp_path / "killed", command, num_kills=2, spread=1.0)
+    killed = kill_and_resume_until_done(tmp_path / "killed", command, num_kills=2, spread=0.3)
     assert num_processes(killed) == 3
     assert_same_run(killed, undisturbed.directory)
 
