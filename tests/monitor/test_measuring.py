@@ -4,8 +4,10 @@ from math import isnan, log
 
 import pytest
 import torch
+from torch import nn
 
 import epigrok.monitor.noise
+from epigrok.errors import UserError
 from epigrok.monitor import (
     SEEN,
     Head,
@@ -15,8 +17,10 @@ from epigrok.monitor import (
     head_tolerance,
     measure,
 )
-from epigrok.monitor.measuring import Mean, mutual_information
+from epigrok.monitor.inputs import taken
+from epigrok.monitor.measuring import Mean, measure_network, mutual_information
 from epigrok.monitor.noise import logit_noise
+from epigrok.monitor.set_rows import ModelCall, SetRows
 from epigrok.random_streams import normal, stream_key
 from epigrok.uncertainty import decompose
 
@@ -112,3 +116,41 @@ def test_weights_that_are_not_finite_leave_only_a_reason() -> None:
 
 def test_a_mean_of_equal_values_has_no_error() -> None:
     assert Mean.of(torch.full((9,), 2.0)) == Mean(2.0, 0.0)
+
+
+def network_sets(head: nn.Linear) -> tuple[dict[str, SetRows], ModelCall]:
+    """The same inputs, for a network that is nothing but a head."""
+    rows = {
+        name: SetRows(taken(part.features_ND, name, 256), "all", 256)
+        for name, part in sets().items()
+    }
+    return rows, ModelCall(model=head)
+
+
+def test_noise_on_the_whole_of_a_network_that_is_only_a_head_is_noise_on_the_head() -> None:
+    inputs = sets()
+    head = nn.Linear(20, 12)
+    with torch.no_grad():
+        head.weight.copy_(inputs[SEEN].head.weight_CD)
+        head.bias.copy_(inputs[SEEN].head.bias_C)
+    rows, call = network_sets(head)
+    by_head, by_network = measure(inputs, SETTINGS), measure_network(rows, call, SETTINGS)
+    scale = by_network[SEEN].tolerance.value
+    for name, found in by_network.items():
+        # Other draws of the same noise: τ within its errors, and what has no noise exactly.
+        apart = abs(log(found.tolerance.value / by_head[name].tolerance.value))
+        assert apart < 3.0 * found.tolerance.log_standard_error
+        assert found.answers == by_head[name].answers
+        assert found.chance == by_head[name].chance
+        assert found.entropy.value == pytest.approx(by_head[name].entropy.value, rel=1e-5)
+        assert found.confidence.value == pytest.approx(by_head[name].confidence.value, rel=1e-5)
+        noisy_SNC = torch.stack(list(rows[name].noisy_logits(call, SETTINGS, scale)))
+        exact = decompose(noisy_SNC.detach().double().softmax(dim=-1)).epistemic.mean()
+        assert found.calibrated_epistemic.value == pytest.approx(float(exact), abs=1e-5)
+
+
+def test_probabilities_are_refused() -> None:
+    rows, _ = network_sets(nn.Linear(20, 12))
+    model = nn.Sequential(nn.Linear(20, 12), nn.Softmax(dim=1))
+    with pytest.raises(UserError, match="returns probabilities"):
+        measure_network(rows, ModelCall(model=model), SETTINGS)

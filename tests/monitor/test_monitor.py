@@ -56,6 +56,58 @@ def test_a_taught_rule_is_announced_and_random_labels_are_not() -> None:
     assert other.readings[-1]["held out"].tolerance_ratio < 0.35
 
 
+class WithoutLinearHead(nn.Module):
+    """Its last layer is a convolution, as in a fully convolutional network."""
+
+    def __init__(self, body: nn.Sequential) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, x: Tensor) -> Tensor:
+        *first, last = self.body
+        hidden = nn.Sequential(*first)(x)
+        return nn.functional.conv1d(hidden[:, :, None], last.weight[:, :, None], last.bias)[:, :, 0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "state"),
+    [(taught_labels(SEEN_X), "generalised"), (RANDOM_LABELS, "memorising")],
+    ids=["taught", "random"],
+)
+def test_a_network_without_a_linear_head_is_read_with_noise_on_all_of_it(
+    labels: Tensor, state: str
+) -> None:
+    teaching = Teaching(labels)
+    model = WithoutLinearHead(teaching.model)
+    with pytest.raises(UserError, match=r'MonitorSettings\(noise_on="network"\)') as caught:
+        GrokMonitor(model, SEEN_X, WATCHED)
+    assert "\n" not in str(caught.value)
+    settings = MonitorSettings(noise_on="network")
+    monitor = GrokMonitor(model, SEEN_X, WATCHED, settings=settings)
+    for _ in range(8):
+        teaching.take(40)
+        reading = monitor.update(teaching.step, train_accuracy=teaching.accuracy)["held out"]
+    assert monitor.states == {"held out": state}
+    assert 0.0 < reading.calibrated_epistemic_se < reading.calibrated_epistemic
+    other = GrokMonitor(model, SEEN_X, WATCHED, settings=settings)
+    other.replay(monitor.readings)
+    assert other.states == monitor.states
+
+
+def test_one_logit_for_two_classes_is_read_as_the_page_says() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(32, 16), nn.ReLU(), nn.Linear(16, 1))
+    monitor = GrokMonitor(
+        model,
+        SEEN_X,
+        WATCHED,
+        forward=lambda model, x: nn.functional.pad(model(x), (1, 0)),
+        settings=MonitorSettings(noise_on="network", num_rows=300),
+    )
+    monitor.update(1, train_accuracy=1.0)
+    assert monitor.answers["held out"] == tuple((model(HELD_OUT_X)[:, 0] > 0).long().tolist())
+
+
 def test_without_any_training_metric_it_gates_itself() -> None:
     teaching = Teaching(taught_labels(SEEN_X))
     monitor = GrokMonitor(teaching.model, SEEN_X, WATCHED)

@@ -62,7 +62,7 @@ class History:
             measured: The seen set and all watched ones.
             fit: What says that the training set is fitted.
             network_ratio: Reads a watched set again with noise on the whole network, which the
-                rule asks for where an announcement hangs on it.
+                rule asks for where an announcement depends on it.
         """
         self.require_later(step)
         seen = measured[SEEN]

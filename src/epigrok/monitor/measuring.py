@@ -1,4 +1,4 @@
-"""What one look measures of each set, from the features that reach the head.
+"""What one look measures of each set, with noise on the head or on the whole network.
 
 All sets of a look share the draws of the noise. Entropies are in nats.
 
@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from epigrok.errors import UserError
 from epigrok.monitor.head import Head, HeadInputs
 from epigrok.monitor.noise import (
     HeadNoise,
@@ -23,6 +24,7 @@ from epigrok.monitor.noise import (
     logit_noise_parts,
 )
 from epigrok.monitor.quantile import flip_tolerance
+from epigrok.monitor.set_rows import ModelCall, SetRows
 from epigrok.monitor.tolerance import Tolerance, ToleranceSettings
 
 SEEN = "seen"
@@ -52,7 +54,7 @@ class SetMeasure:
     chance: float
     """Σ_c p(c)² with the shares p of the network's answers."""
     calibrated_epistemic: Mean
-    """Mutual information under noise of size τ(seen) on the head."""
+    """Mutual information under noise of size τ(seen)."""
     entropy: Mean
     confidence: Mean
     """Highest probability."""
@@ -86,7 +88,7 @@ class HeadDraws:
 def measure(
     inputs: Mapping[str, HeadInputs], settings: ToleranceSettings, draws: HeadDraws | None = None
 ) -> dict[str, SetMeasure]:
-    """Measure every set; all have one head, and the one called `SEEN` sets the noise."""
+    """Measure every set with noise on the head; the set called `SEEN` gives the noise's size."""
     features_ND = torch.cat([part.features_ND for part in inputs.values()])
     together = HeadInputs(features_ND=features_ND, head=inputs[SEEN].head)
     lengths = [len(part.features_ND) for part in inputs.values()]
@@ -97,26 +99,74 @@ def measure(
         name: flip_tolerance(answers[name], flips, settings)
         for name, flips in zip(inputs, flips_SN.split(lengths, dim=1))
     }
-    probs_NC, entropy_N = _predictions(logits_NC)
     scale = tolerances[SEEN].value
-    rows = {
-        "entropy": entropy_N,
-        "confidence": probs_NC.amax(dim=1),
-        "calibrated_epistemic": mutual_information(logits_NC + scale * n for n in noise)
+    epistemic_N = (
+        mutual_information(logits_NC + scale * added for added in noise)
         if isfinite(scale)
-        else torch.full_like(logits_NC[:, 0], nan),
-    }
-    means = {quantity: list(map(Mean.of, rows[quantity].split(lengths))) for quantity in rows}
+        else torch.full_like(logits_NC[:, 0], nan)
+    )
+    of_sets = zip(inputs, logits_NC.split(lengths), epistemic_N.split(lengths))
     return {
-        name: SetMeasure(
-            num_rows=lengths[place],
-            tolerance=tolerances[name],
-            chance=_chance(answers[name]),
-            answers=tuple(answers[name].tolist()),
-            **{quantity: of_sets[place] for quantity, of_sets in means.items()},
-        )
-        for place, name in enumerate(inputs)
+        name: _set_measure(logits, answers[name], tolerances[name], epistemic)
+        for name, logits, epistemic in of_sets
     }
+
+
+@torch.no_grad()
+def measure_network(
+    sets: Mapping[str, SetRows], call: ModelCall, settings: ToleranceSettings
+) -> dict[str, SetMeasure]:
+    """The same with noise on the whole network, for networks without a linear output layer."""
+    tolerances: dict[str, Tolerance] = {}
+    logits: dict[str, Tensor] = {}
+    for name, rows in sets.items():
+        logits[name] = rows.own_logits(call)
+        _refuse_probabilities(logits[name])
+        tolerances[name] = rows.network_tolerance(call, settings)
+    scale = tolerances[SEEN].value
+
+    def epistemic(name: str) -> Tensor:
+        if not isfinite(scale):
+            return torch.full_like(logits[name][:, 0], nan)
+        noisy = sets[name].noisy_logits(call, settings, scale)
+        return mutual_information(logits_NC[None].float() for logits_NC in noisy)
+
+    return {
+        name: _set_measure(
+            logits[name].float(), answers_of(logits[name]), tolerances[name], epistemic(name)
+        )
+        for name in sets
+    }
+
+
+def _set_measure(
+    logits_NC: Float[Tensor, "N C"],
+    answers_N: Int[Tensor, " N"],
+    tolerance: Tolerance,
+    epistemic_N: Float[Tensor, " N"],
+) -> SetMeasure:
+    probs_NC, entropy_N = _predictions(logits_NC)
+    return SetMeasure(
+        num_rows=len(logits_NC),
+        tolerance=tolerance,
+        chance=_chance(answers_N),
+        answers=tuple(answers_N.tolist()),
+        calibrated_epistemic=Mean.of(epistemic_N),
+        entropy=Mean.of(entropy_N),
+        confidence=Mean.of(probs_NC.amax(dim=1)),
+    )
+
+
+def _refuse_probabilities(logits_NC: Float[Tensor, "N C"]) -> None:
+    """Their highest is the same answer, but confidence and entropy would be wrong."""
+    sums_N = logits_NC.double().sum(dim=1)
+    if bool((logits_NC >= 0.0).all()) and torch.allclose(
+        sums_N, torch.ones_like(sums_N), atol=1e-3
+    ):
+        raise UserError(
+            "the model returns probabilities; pass forward=lambda model, inputs: "
+            "model(inputs).log(), or one that returns the logits"
+        )
 
 
 def mutual_information(logits: Iterable[Float[Tensor, "_ N C"]]) -> Float[Tensor, " N"]:

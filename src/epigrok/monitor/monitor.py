@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
@@ -12,7 +12,7 @@ from epigrok.errors import UserError
 from epigrok.monitor.head import Forward
 from epigrok.monitor.history import History, SignsOfFit
 from epigrok.monitor.inputs import require_apart, taken
-from epigrok.monitor.measuring import SEEN, HeadDraws, Mean, measure
+from epigrok.monitor.measuring import SEEN, HeadDraws, Mean, SetMeasure, measure, measure_network
 from epigrok.monitor.readings import Event, MonitorReading
 from epigrok.monitor.set_rows import Answered, ModelCall, SetRows
 from epigrok.monitor.states import StateRule
@@ -22,6 +22,7 @@ from epigrok.monitor.tolerance import (
     ToleranceSettings,
     tolerance_ratio,
 )
+from epigrok.posteriors.head import NoHeadError
 from epigrok.posteriors.protocol import Posterior, logits_of
 from epigrok.uncertainty import EntropyStream, log_probabilities
 
@@ -36,6 +37,9 @@ class MonitorSettings:
     """Predictions of each set that are read, and the most inputs that are taken from it."""
     answered: Answered = "all"
     """Of a model that answers at several positions: all of them count, or each sequence's last."""
+    noise_on: Literal["head", "network"] = "head"
+    """What bears the noise at every look. The output layer costs one forward pass. The whole
+    network costs about fifty, and serves models whose output layer is not linear."""
     head: str | None = None
     """Name of the output layer, where a model has several that return the logits."""
     confirms: bool = True
@@ -76,7 +80,7 @@ class GrokMonitor:
         """Take the inputs of all sets and try the model on them.
 
         Args:
-            model: Any network with a linear output layer. Train on; the monitor looks at it.
+            model: Any network that returns logits. Train on; the monitor looks at it.
             seen: Inputs that the model is trained on: see `monitor/inputs.py` for the kinds.
             watched: Name -> inputs that it is not trained on.
             forward: Calls the model on a batch of inputs and returns the logits.
@@ -122,8 +126,7 @@ class GrokMonitor:
         """
         started = perf_counter()
         self._history.require_later(step)
-        inputs = {name: rows.head_inputs(self._call) for name, rows in self._rows.items()}
-        measured = measure(inputs, self._settings.tolerance, self._draws)
+        measured = self._measured()
         if posterior is not None:
             measured = {
                 name: replace(found, posterior_epistemic=self._posterior_epistemic(name, posterior))
@@ -131,8 +134,7 @@ class GrokMonitor:
             }
         fit = SignsOfFit(train_accuracy=_number(train_accuracy), train_loss=_number(train_loss))
         num_events = len(self.events)
-        network = _NetworkRatios(self) if self._settings.confirms else None
-        self._history.add(step, measured, fit, network)
+        self._history.add(step, measured, fit, self._network_ratio(measured))
         reading = self._history.timed(perf_counter() - started)
         for event in self.events[num_events:]:
             for tell in self._on_event:
@@ -205,10 +207,34 @@ class GrokMonitor:
         """τ of a set with noise on the whole network: dear, and read for announcements only."""
         return self._rows[name].network_tolerance(self._call, self._settings.tolerance)
 
+    def _measured(self) -> dict[str, SetMeasure]:
+        tolerance = self._settings.tolerance
+        if self._settings.noise_on == "network":
+            return measure_network(self._rows, self._call, tolerance)
+        inputs = {name: rows.head_inputs(self._call) for name, rows in self._rows.items()}
+        return measure(inputs, tolerance, self._draws)
+
+    def _network_ratio(
+        self, measured: Mapping[str, SetMeasure]
+    ) -> Callable[[str], ToleranceRatio] | None:
+        """What confirms an announcement."""
+        if self._settings.noise_on == "network":
+            seen = measured[SEEN].tolerance
+            return lambda name: tolerance_ratio(measured[name].tolerance, seen)
+        return _NetworkRatios(self) if self._settings.confirms else None
+
     def _try(self, name: str, rows: SetRows) -> None:
         """Call the model once, so that a mistake shows before training starts."""
         try:
-            rows.head_inputs(self._call)
+            if self._settings.noise_on == "network":
+                rows.own_logits(self._call)
+            else:
+                rows.head_inputs(self._call)
+        except NoHeadError as error:
+            raise UserError(
+                f"{error}; or put the noise on the whole network, with "
+                'settings=MonitorSettings(noise_on="network")'
+            ) from error
         except UserError:
             raise
         except (TypeError, ValueError, RuntimeError, IndexError, KeyError, AttributeError) as error:

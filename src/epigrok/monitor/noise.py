@@ -47,7 +47,26 @@ def network_answers(
     forward: Forward | None = None,
     only: tuple[str, ...] | None = None,
 ) -> Answers:
-    """Answers with noise on every floating-point parameter, or on those named in `only`.
+    """Answers with noise on every floating-point parameter, or on those named in `only`."""
+    noisy_logits = noisy_network(model, inputs, settings, forward=forward, only=only)
+
+    @torch.no_grad()
+    def answers(scale: float) -> Int[Tensor, "S N"]:
+        rows = [answers_of(logits_NC) for logits_NC in noisy_logits(scale)]
+        return torch.stack(rows).expand(settings.num_draws, -1)
+
+    return answers
+
+
+def noisy_network(
+    model: nn.Module,
+    inputs: Any,
+    settings: ToleranceSettings,
+    *,
+    forward: Forward | None = None,
+    only: tuple[str, ...] | None = None,
+) -> Callable[[float], Iterator[Float[Tensor, "N C"]]]:
+    """The logits under noise of a given size, draw by draw; size 0 has one draw.
 
     Weights are swapped for each call, so the model is never changed. The caller has put it into
     evaluation mode.
@@ -61,19 +80,15 @@ def network_answers(
         raise ValueError(f"the model has none of the parameters {only}")
     noise_of = _network_noise(named, settings)
 
-    @torch.no_grad()
-    def answers(scale: float) -> Int[Tensor, "S N"]:
-        rows = []
+    def noisy_logits(scale: float) -> Iterator[Float[Tensor, "N C"]]:
         for draw in range(settings.num_draws if scale else 1):
             noisy = {
                 name: (named[name] * (1.0 + scale * noise)).to(named[name].dtype)
                 for name, noise in noise_of(draw).items()
             }
-            output = swapped_logits(model, noisy, inputs, forward)
-            rows.append(answers_of(output.flatten(0, -2)))
-        return torch.stack(rows).expand(settings.num_draws, -1)
+            yield swapped_logits(model, noisy, inputs, forward).flatten(0, -2)
 
-    return answers
+    return noisy_logits
 
 
 def _network_noise(

@@ -31,18 +31,19 @@ class SetReading:
     unreadable: str | None = None
     """Why this look changed nothing."""
     tolerance_ratio: float = nan
-    """τ of this set over τ of the seen one, noise on the head: near 1 where a rule covers both."""
+    """τ of this set over τ of the seen one: near 1 where a rule covers both. The noise is on the
+    head, or on the whole network if the monitor was asked to put it there."""
     tolerance_ratio_log_se: float = nan
     network_ratio: float = nan
-    """The same with noise on the whole network; read only where an announcement hangs on it."""
+    """The same with noise on the whole network; read only where an announcement depends on it."""
     network_ratio_log_se: float = nan
     steadiness: float = nan
     """Cohen's κ between the answers and those of the look before."""
     tolerance: float = nan
-    """τ: the relative noise on the head that leaves the answers as they are."""
+    """τ: the relative noise that leaves the answers as they are."""
     tolerance_log_se: float = nan
     calibrated_epistemic: float = nan
-    """Epistemic uncertainty under noise of size τ(seen) on the head."""
+    """Epistemic uncertainty under noise of size τ(seen)."""
     calibrated_epistemic_se: float = nan
     posterior_epistemic: float = nan
     """Epistemic uncertainty under the posterior that was passed."""

@@ -7,7 +7,7 @@ rows are spread over all sequences, because positions of one sequence are alike.
 Letters: B inputs, N rows, C classes, T positions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from epigrok.errors import UserError
 from epigrok.monitor.head import Forward, HeadInputs
 from epigrok.monitor.inputs import InputSet
-from epigrok.monitor.noise import network_answers
+from epigrok.monitor.noise import network_answers, noisy_network
 from epigrok.monitor.searching import searched_tolerance
 from epigrok.monitor.tolerance import Tolerance, ToleranceSettings
 from epigrok.posteriors.calling import counted_positions, evaluating, network_logits
@@ -70,6 +70,25 @@ class SetRows:
             rows = self._rows_of(place, seen.logits, batch)
             features.append(seen.features.flatten(0, -2)[rows])
         return HeadInputs(features_ND=torch.cat(features), head=seen.head)
+
+    def own_logits(self, call: ModelCall) -> Float[Tensor, "N C"]:
+        """The network's own logits of the rows, whatever its output layer is."""
+        inputs = self._inputs = self._inputs.to(call.device)
+        parts = []
+        with evaluating(call.model):
+            for place, batch in enumerate(inputs.batches):
+                logits = network_logits(call.model, batch, call.forward)
+                parts.append(logits.flatten(0, -2)[self._rows_of(place, logits, batch)])
+        return torch.cat(parts)
+
+    def noisy_logits(
+        self, call: ModelCall, settings: ToleranceSettings, scale: float
+    ) -> Iterator[Float[Tensor, "N C"]]:
+        """The logits of the rows under noise of this size on the whole network, draw by draw."""
+        with evaluating(call.model):
+            yield from noisy_network(call.model, None, settings, forward=self.logits_by(call))(
+                scale
+            )
 
     def network_tolerance(self, call: ModelCall, settings: ToleranceSettings) -> Tolerance:
         """τ with noise on the whole network."""

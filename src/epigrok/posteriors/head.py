@@ -19,6 +19,10 @@ from epigrok.posteriors.calling import Forward, counted_positions, evaluating, n
 from epigrok.posteriors.linear_calls import LinearCalls, how_they_differ, picked_rows
 
 
+class NoHeadError(UserError):
+    """The logits are not what a linear layer of the model returned."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Head:
     """A linear map from features to logits."""
@@ -164,12 +168,12 @@ def head_pass(
     if not watch.calls:
         wanted = "linear layer" if head is None else f"linear layer called {head!r}"
         used = sorted(name for name in watch.num_uses if name.endswith("weight"))
-        raise UserError(f"the model used no {wanted} in its forward pass, but the weights {used}")
+        raise NoHeadError(f"the model used no {wanted} in its forward pass, but the weights {used}")
     rows_of_call = [(call, picked_rows(call, logits)) for call in watch.calls]
     matches = [(call, rows_N) for call, rows_N in rows_of_call if rows_N is not None]
     names = sorted({call.weight_name for call, _ in matches})
     if not names:
-        raise UserError(how_they_differ(watch.calls[-1], logits))
+        raise NoHeadError(how_they_differ(watch.calls[-1], logits))
     if len(names) > 1:
         raise UserError(f"several layers return these logits; choose one with head=, of {names}")
     call, rows_N = matches[-1]
