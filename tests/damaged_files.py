@@ -11,7 +11,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import torch
 from hypothesis import strategies as st
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 
 from epigrok.checkpoint_files import DIGESTS, write_digests
 from epigrok.evaluation.schema import TABLES
@@ -58,7 +61,7 @@ DAMAGES = st.builds(
     name=st.sampled_from(NAMES),
     kind=st.sampled_from(
         ["value"] * 6
-        + ["content", "bytes", "flip", "cut", "twice", "deep", "key"]
+        + ["content", "bytes", "flip", "cut", "twice", "deep", "key", "tensor", "tensor"]
         + ["pipe", "folder", "link", "linked folder", "device", "gone", "empty"]
     ),
     value=VALUES,
@@ -97,6 +100,8 @@ def _changed(content: bytes, damage: Damage, chance: random.Random) -> bytes:
         return chance.randbytes(40)
     if damage.kind == "deep":
         return DEEP.encode()
+    if damage.kind == "tensor":
+        return _changed_tensors(content, chance)
     if damage.kind == "content":
         return (json.dumps(damage.value) + "\n").encode()
     if damage.kind == "cut":
@@ -110,6 +115,29 @@ def _changed(content: bytes, damage: Damage, chance: random.Random) -> bytes:
         lines[number] = changed_document(lines[number], damage, chance)
         return b"".join(lines)
     return changed_document(content, damage, chance)
+
+
+def _changed_tensors(content: bytes, chance: random.Random) -> bytes:
+    """Tensors of which one is another, is called another name or is gone."""
+    try:
+        tensors = load(content)
+    except SafetensorError:
+        return content + b"\xff"
+    name = chance.choice(sorted(tensors))
+    found = tensors.pop(name)
+    numbers = [chance.choice((-1, 10**6, 2**62)) for _ in range(min(3, found.numel()))]
+    changed = torch.cat([torch.tensor(numbers).to(found), found.flatten()[len(numbers) :]])
+    others: list[dict[str, torch.Tensor]] = [
+        {},
+        {"other": found},
+        {name: found[:-1].contiguous()},
+        {name: found[None].contiguous()},
+        {name: found.to(torch.float16)},
+        {name: found.double() * float("nan")},
+        {name: changed},
+        {name: changed.view(found.shape)},
+    ]
+    return save(tensors | chance.choice(others))
 
 
 def changed_document(content: bytes, damage: Damage, chance: random.Random) -> bytes:

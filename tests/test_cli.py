@@ -96,6 +96,18 @@ def test_sizes_no_machine_can_hold_end_in_a_sentence(
     assert re.fullmatch(r"epigrok: not enough memory .* 64 .*\n", capsys.readouterr().err)
 
 
+def test_a_full_disk_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(_: list[str]) -> int:
+        raise OSError(28, "No space left on device", "runs/a/metrics.jsonl")
+
+    monkeypatch.setattr("epigrok.commands.lists.presets.main", fails)
+    assert main(["presets"]) == EXIT_FAILED
+    told = "epigrok: No space left on device: runs/a/metrics.jsonl\n"
+    assert capsys.readouterr().err == told
+
+
 def test_errors_that_are_not_about_memory_keep_their_traceback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

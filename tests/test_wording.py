@@ -1,11 +1,14 @@
 """Numbers and words as people read them."""
 
+import errno
+
 import pytest
 
 from epigrok.wording import (
     NONE,
     accuracy_text,
     duration_text,
+    failure_text,
     listed,
     printable,
     runs_text,
@@ -77,3 +80,10 @@ def test_durations_grow_from_minutes_to_days(seconds: float, text: str) -> None:
 
 def test_control_characters_become_spaces() -> None:
     assert printable("a\x1b[31mb\nc\td é∘") == "a [31mb c d é∘"
+
+
+def test_failures_of_the_system_name_their_file() -> None:
+    full = errno.ENOSPC, "No space left on device"
+    assert failure_text(OSError(*full, "x/y")) == "No space left on device: x/y"
+    assert failure_text(OSError(*full)) == "No space left on device"
+    assert failure_text(OSError("not written")) == "not written"

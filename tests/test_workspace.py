@@ -1,5 +1,6 @@
 """Changes that are whole or absent, and that can be revoked."""
 
+import errno
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -101,3 +102,20 @@ def test_who_is_stopped_before_opening_never_appends_to_a_successors_file(
     hung.close()
     successors[0].close()
     assert path.read_text() == '{"by": "its successor"}\n'
+
+
+@pytest.mark.parametrize("operation", ["write", "append"])
+def test_a_full_disk_names_the_file(
+    operation: str, tmp_path: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    file = AppendedFile(workspace, path, b"")
+
+    def full(announced: str, where: Path) -> None:
+        if announced == operation:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("epigrok.workspace.announce", full)
+    with pytest.raises(OSError, match=f"No space left on device: '{path}'"):
+        file.append([{"a": 1}]) if operation == "append" else workspace.write_file(path, "")
+    file.close()

@@ -13,7 +13,7 @@ from epigrok import __version__
 from epigrok.errors import UserError
 from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USER_ERROR
 from epigrok.registry import load_plugin
-from epigrok.wording import printable
+from epigrok.wording import failure_text, printable
 
 PLUGIN = "--plugin"
 COMMANDS = {
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         # A full disk, a vanished mount. Files written before are complete.
-        print(f"epigrok: {error}", file=sys.stderr)
+        print(f"epigrok: {printable(failure_text(error))}", file=sys.stderr)
         return EXIT_FAILED
     except Exception as error:
         expected = _expected(error)

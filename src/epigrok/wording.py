@@ -54,5 +54,12 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
+def failure_text(error: OSError) -> str:
+    """What the system could not do, and with which file: `No space left on device: x/y`."""
+    if error.strerror is None:
+        return str(error)
+    return f"{error.strerror}: {error.filename}" if error.filename is not None else error.strerror
+
+
 def _other(value: Any) -> str:
     return NONE if value is None else str(value)

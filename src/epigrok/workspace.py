@@ -52,7 +52,7 @@ class Workspace:
         """Write `path` by letting `fill` write a file that then takes its name."""
         unfinished = self._unique(path)
         try:
-            with self._present():
+            with _named(path), self._present():
                 fill(unfinished)
                 _flush_to_disk(unfinished)
             self._rename(unfinished, path)
@@ -72,7 +72,7 @@ class Workspace:
         """
         unfinished = self._unique(path)
         try:
-            with self._present():
+            with _named(path), self._present():
                 change("create", unfinished)
                 unfinished.mkdir()
                 for name, write in files.items():
@@ -166,11 +166,12 @@ class AppendedFile:
     def append(self, rows: Iterable[dict[str, Any]]) -> None:
         """Append one JSON object a line; they are on disk when this returns."""
         data = "".join(map(json_line, rows)).encode()
-        change("append", self.path)
-        written = 0
-        while written < len(data):
-            written += self._file.write(data[written:]) or 0
-        os.fsync(self._file.fileno())
+        with _named(self.path):
+            change("append", self.path)
+            written = 0
+            while written < len(data):
+                written += self._file.write(data[written:]) or 0
+            os.fsync(self._file.fileno())
         self._digest.update(data)
         self.num_bytes += len(data)
         self.num_rows += data.count(b"\n")
@@ -188,6 +189,17 @@ class AppendedFile:
 def json_line(row: dict[str, Any]) -> str:
     """One line of a JSON-lines file."""
     return json.dumps(row, allow_nan=False) + "\n"
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the file in errors that do not, such as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def _write(path: Path, data: bytes) -> None:

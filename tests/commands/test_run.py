@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_read_is_told_in_a_sentence_and_costs_nothing(
         patched.setattr(checkpoints, "problem_with_checkpoint", refuse)
         assert work_on(tmp_path) == EXIT_FAILED
     output = capsys.readouterr()
-    assert "Permission denied: 'resume.pt'" in output.out
+    assert "Permission denied: resume.pt" in output.out
     assert "Traceback" not in output.out + output.err
     assert run.table("metrics").read_bytes() == before
     assert work_on(tmp_path) == EXIT_DONE

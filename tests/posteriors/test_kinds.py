@@ -40,6 +40,7 @@ def tracking(config: RunConfig, *posteriors: str) -> RunConfig:
         ("point:3", r"'point' takes no value, got 'point:3'"),
         ("ivon:3", r"'ivon' takes no value"),
         ("laplace:0", r"'laplace:0' needs a positive number"),
+        ("laplace:1e-320", r"'laplace:1e-320' needs a positive number"),
         ("laplace:soon", r"'laplace:soon' needs a number"),
         ("oracle-memorising", r"no posterior named 'oracle-memorising'"),
     ],

@@ -1,5 +1,7 @@
 """`run.json`: what it tells survives the disk, and anything else is refused in a sentence."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -71,6 +73,20 @@ def test_what_is_no_object_has_no_format(values: object) -> None:
 def test_a_damaged_description_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=r"somewhere/run\.json is damaged: \w+Error"):
         description_from_json(DESCRIPTION.to_json() | change, PATH)
+
+
+@pytest.mark.parametrize(
+    "change", [{"name": 3}, {"meaning": None}, {"tasks_seen": "no"}, {"inputs_seen": 1}]
+)
+def test_a_split_of_other_kinds_is_refused_also_where_nobody_checks_types(
+    change: dict[str, Any],
+) -> None:
+    (split, *_) = DESCRIPTION.to_json()["splits"]
+    script = f"""from pathlib import Path
+from epigrok.records.description import description_from_json
+description_from_json({DESCRIPTION.to_json() | {"splits": [split | change]}!r}, Path("run.json"))"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "UserError: run.json is damaged: TypeError: {'name':" in ended.stderr
 
 
 def test_a_description_without_an_entry_is_refused() -> None:

@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from damaged_files import DEEP
+from safetensors.torch import save_file
 
 from epigrok.config import preset
 from epigrok.errors import UserError
@@ -95,6 +97,16 @@ def test_a_damaged_world_is_named(run: RunDirectory) -> None:
             (run.path / "world.safetensors").write_bytes(content)
         with pytest.raises(UserError, match=r"cannot read .*world\.safetensors"):
             run.world()
+
+
+def test_the_world_of_a_finished_run_is_compared_with_its_digest(run: RunDirectory) -> None:
+    world = run.path / "world.safetensors"
+    save_file({"tasks": torch.arange(3)}, world)
+    run.mark_done()
+    assert run.world()["tasks"].tolist() == [0, 1, 2]
+    save_file({"tasks": torch.arange(1, 4)}, world)
+    with pytest.raises(UserError, match=r"world\.safetensors is damaged: it changed since the run"):
+        run.world()
 
 
 def test_a_sweep_is_listed_by_name_and_a_run_is_itself(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,20 +34,20 @@ def test_a_lease_tells_its_holder_and_its_age(tmp_path: Path) -> None:
     assert not holder.is_alive(now=1031.0)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"token": "../../x"},
-        {"token": 3},
-        {"pid": "3"},
-        {"pid": None},
-        {"seconds": "long"},
-        {"seconds": None},
-        {"job": 4},
-        {"job_restarts": "1"},
-        {"machine": this_machine(), "pid": [1]},
-    ],
-)
+OF_ANOTHER_KIND: list[dict[str, object]] = [
+    {"token": "../../x"},
+    {"token": 3},
+    {"pid": "3"},
+    {"pid": None},
+    {"seconds": "long"},
+    {"seconds": None},
+    {"job": 4},
+    {"job_restarts": "1"},
+    {"machine": this_machine(), "pid": [1]},
+]
+
+
+@pytest.mark.parametrize("change", OF_ANOTHER_KIND)
 def test_a_lease_with_a_part_of_another_kind_counts_by_its_age(
     change: dict[str, object], tmp_path: Path
 ) -> None:
@@ -57,6 +59,17 @@ def test_a_lease_with_a_part_of_another_kind_counts_by_its_age(
     assert holder.token.startswith("unreadable-")
     assert holder.is_alive(now=1000.0 + SECONDS)
     assert not holder.is_alive(now=1001.0 + SECONDS)
+
+
+def test_users_who_have_no_run_time_checks_of_types_are_safe_too(tmp_path: Path) -> None:
+    """The checks of the tests would speak first."""
+    for number, change in enumerate(OF_ANOTHER_KIND):
+        (tmp_path / str(number)).write_text(json.dumps(VALID | change))
+    script = f"""from pathlib import Path
+from epigrok.records.holder import holder_at
+for path in Path({str(tmp_path)!r}).iterdir():
+    assert holder_at(path).token.startswith("unreadable-"), path.read_text()"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b"NaN"])

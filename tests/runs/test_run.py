@@ -1,5 +1,7 @@
 """A run to look into."""
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from tiny_run import tiny
 import epigrok
 from epigrok.errors import UserError
 from epigrok.evaluation import evaluation_sets
+from epigrok.records.directory import RunDirectory
 from epigrok.runs import Run
 from epigrok.runs.describing import write_identity
 from epigrok.runs.evaluating import EvaluateOptions, Subject, evaluate_subject
@@ -72,3 +75,13 @@ def test_a_run_that_has_not_begun_has_no_model(tmp_path: Path) -> None:
 def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"is not a run directory: it has no run\.json"):
         epigrok.open_run(tmp_path)
+
+
+def test_weights_of_another_model_are_refused(finished: Run, tmp_path: Path) -> None:
+    run = RunDirectory(shutil.copytree(finished.path, tmp_path / "run"))
+    config = run.config_json()
+    config["model"]["width"] = 32
+    (run.path / "config.json").write_text(json.dumps(config))
+    run.mark_done()
+    with pytest.raises(UserError, match="holds weights of another model"):
+        Run(run).model()

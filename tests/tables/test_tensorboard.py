@@ -1,11 +1,14 @@
 """Curves for TensorBoard."""
 
+import errno
+import os
 import sys
 from pathlib import Path
 
 import pytest
 from table_files import write_table
 
+from epigrok import workspace
 from epigrok.errors import UserError
 from epigrok.sweeps.description import Sweep, prepare
 from epigrok.tables import SweepStore, open_sweep
@@ -45,6 +48,22 @@ def test_event_files_hold_the_curves_once(store: SweepStore, tmp_path: Path) -> 
         assert set(events.Tags()["scalars"]) == {"accuracy/id_val/laplace", "training/loss"}
         points = events.Scalars("accuracy/id_val/laplace")
         assert [(point.step, point.value) for point in points] == [(10, accuracy)]
+
+
+def test_a_full_disk_is_an_error_of_the_caller_and_earlier_events_stay(
+    store: SweepStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_event_files(store, tmp_path / "log")
+    before = sorted((tmp_path / "log").rglob("events*"))
+
+    def full(operation: workspace.Operation, path: Path) -> None:
+        if operation == "write":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(workspace, "announce", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_event_files(store, tmp_path / "log")
+    assert sorted((tmp_path / "log").rglob("events*")) == before
 
 
 def test_without_tensorboard_it_says_how_to_get_it(

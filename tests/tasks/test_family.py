@@ -93,6 +93,28 @@ def test_the_table_of_answers_explains_what_sequences_show(name: str) -> None:
     assert not explains_AB.all(dim=0).any()
 
 
+@pytest.mark.parametrize("number", [-1, 10**6])
+def test_a_world_with_an_impossible_number_is_refused(config: RunConfig, number: int) -> None:
+    for name in family_of(config).world:
+        world = sample_world(config.task, config.task_seed)
+        world[name].view(-1)[0] = number
+        with pytest.raises(UserError, match=rf"is damaged: its {name} has a number outside 0 to"):
+            build_family(config, world)
+
+
+def test_a_world_of_another_form_is_refused(config: RunConfig) -> None:
+    world = sample_world(config.task, config.task_seed)
+    name = min(world)
+    for other, told in (
+        (world[name].float(), rf"its {name} is torch\.float32 of shape .*, not torch\.int64"),
+        (world[name][:-1], rf"its {name} is torch\.int64 of shape"),
+    ):
+        with pytest.raises(UserError, match=told):
+            build_family(config, world | {name: other})
+    with pytest.raises(UserError, match=r"is damaged: it holds .*, not "):
+        build_family(config, {name: world[name]})
+
+
 def test_hypotheses_mark_what_was_trained() -> None:
     table = torch.arange(12).view(4, 3)
     marked = Hypotheses.of(table, torch.tensor([2, 0]))

@@ -16,6 +16,7 @@ from epigrok.records.directory import RunDirectory
 from epigrok.records.lease import LeaseHeldError, LeaseLostError, hold_lease, is_held
 from epigrok.runs.device import DeviceName
 from epigrok.sweeps.engines.worker import WorkerOptions, opened_log, stop_without_driver
+from epigrok.wording import failure_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +86,8 @@ def _work(run: RunDirectory, parsed: RunArguments) -> int:
     except Exception as error:
         # Neither is a bug: a mistake in the files, or a disk that is full or out of reach.
         if isinstance(error, UserError | OSError):
-            print(f"epigrok: error: {error}", flush=True)
+            told = failure_text(error) if isinstance(error, OSError) else str(error)
+            print(f"epigrok: error: {told}", flush=True)
         else:
             traceback.print_exc()
         # Also for what went wrong before the lease was held, such as a GPU that is not there.

@@ -78,7 +78,7 @@ def description_from_json(values: Any, path: Path) -> RunDescription:
         return RunDescription(
             num_classes=_whole(values["num_classes"]),
             num_examples=_whole(values["num_examples"]),
-            splits=tuple(Split(**split) for split in values["splits"]),
+            splits=tuple(map(_split, values["splits"])),
             posteriors=tuple(
                 TrackedPosterior(str(p["name"]), str(p["role"]), tuple(map(_column, p["facts"])))
                 for p in values["posteriors"]
@@ -90,6 +90,14 @@ def description_from_json(values: Any, path: Path) -> RunDescription:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _split(values: dict[str, Any]) -> Split:
+    split = Split(**values)
+    is_text = isinstance(split.name, str) and isinstance(split.meaning, str)
+    if not (is_text and type(split.tasks_seen) is type(split.inputs_seen) is bool):
+        raise TypeError(f"{values!r} is no split")
+    return split
 
 
 def _column(values: dict[str, Any]) -> Column:

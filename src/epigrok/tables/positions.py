@@ -6,7 +6,7 @@ from pathlib import Path
 from epigrok.files import write_by
 from epigrok.records.directory import PARQUET
 from epigrok.records.position_shards import position_columns, position_shards
-from epigrok.tables.sql_text import quoted_text
+from epigrok.tables.parquet import write_parquet
 from epigrok.workspace import Workspace, change
 
 
@@ -20,9 +20,7 @@ def merge_positions(run_path: Path, workspace: Workspace | None = None) -> None:
         with duckdb.connect() as connection:
             connection.register("positions", position_columns(run_path))
             change("write", unfinished)
-            connection.execute(
-                f"copy positions to {quoted_text(unfinished)} (format parquet, compression zstd)"
-            )
+            write_parquet(connection, "from positions", unfinished)
 
     write = write_by if workspace is None else workspace.write_by
     write(run_path / PARQUET, fill)

@@ -25,6 +25,7 @@ from epigrok.files import make_writable_directory, write_by
 from epigrok.records.directory import RunDirectory, run_directories
 from epigrok.records.zoo import unpack_if_zoo
 from epigrok.tables.choosing import chosen_runs
+from epigrok.tables.parquet import write_parquet
 from epigrok.tables.positions_source import RUN_ID, empty_table, positions_source
 from epigrok.tables.queries import (
     LATEST,
@@ -190,9 +191,7 @@ class SweepStore:
                     join runs r using (run_id) order by all"""
 
         def fill(unfinished: Path) -> None:
-            self._connection.execute(
-                f"copy ({query}) to {quoted_text(unfinished)} (format parquet, compression zstd)"
-            )
+            write_parquet(self._connection, query, unfinished)
 
         write_by(file, fill)
         (rows,) = self._connection.sql(f"select count(*) from {quoted_path(file)}").fetchall()

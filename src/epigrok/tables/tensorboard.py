@@ -2,13 +2,18 @@
 
 import time
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 from epigrok.errors import UserError
 from epigrok.evaluation.schema import TABLES
-from epigrok.files import make_writable_directory
+from epigrok.files import make_writable_directory, write_file
 from epigrok.tables.sql_text import quoted_name
 from epigrok.tables.store import SweepStore
+
+_PREFIX = "events.out.tfevents."
+_VERSION = "brain.Event:2"
+"""What the first record of an event file says."""
 
 
 def write_event_files(store: SweepStore, log_directory: Path) -> int:
@@ -19,7 +24,7 @@ def write_event_files(store: SweepStore, log_directory: Path) -> int:
     try:
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+        from tensorboard.summary.writer.record_writer import RecordWriter
     except ImportError as error:
         raise UserError(
             "TensorBoard is not installed; `pip install 'epigrok[tensorboard]'` adds it"
@@ -27,14 +32,20 @@ def write_event_files(store: SweepStore, log_directory: Path) -> int:
     make_writable_directory(log_directory)
     for run_id in store.runs:
         target = log_directory / run_id
-        # TensorBoard would draw the events of an earlier conversion as well.
-        for old in target.glob("events.out.tfevents.*"):
-            old.unlink()
-        writer = EventFileWriter(str(target))
+        target.mkdir(exist_ok=True)
+        earlier = list(target.glob(f"{_PREFIX}*"))
+        # TensorBoard's own writer has a thread, which would fail out of sight on a full disk.
+        content = BytesIO()
+        records = RecordWriter(content)
+        records.write(Event(wall_time=time.time(), file_version=_VERSION).SerializeToString())
         for name, value, step in curves(store.of_runs([run_id])):
             summary = Summary(value=[Summary.Value(tag=name, simple_value=value)])
-            writer.add_event(Event(wall_time=time.time(), step=step, summary=summary))
-        writer.close()
+            event = Event(wall_time=time.time(), step=step, summary=summary)
+            records.write(event.SerializeToString())
+        write_file(target / f"{_PREFIX}{time.time_ns()}", content.getvalue())
+        # TensorBoard would draw the events of an earlier conversion as well.
+        for old in earlier:
+            old.unlink()
     return len(store.runs)
 
 

@@ -20,6 +20,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from epigrok.config import RunConfig, Split, TaskConfig
+from epigrok.config.checks import require
 from epigrok.registry import Registry
 from epigrok.tasks.sequences import Batch
 
@@ -111,8 +112,27 @@ def sample_world(task: TaskConfig, task_seed: int) -> World:
 
 def build_family(config: RunConfig, world: World, device: torch.device | str = "cpu") -> TaskFamily:
     """The family of `config.task` over `world`, generating its sequences on `device`."""
+    problem = _problem_with(world, sample_world(config.task, config.task_seed))
+    require(problem is None, f"the world (world.safetensors of a run) is damaged: {problem}")
     world = {name: tensor.to(device) for name, tensor in world.items()}
     family: TaskFamily = family_class(config.task)(
         config.task, world, config.batch_size, config.task_seed, config.run_seed
     )
     return family
+
+
+def _problem_with(world: World, drawn: World) -> str | None:
+    """Why a world cannot be one of a task, given another of its worlds; None if it can."""
+    if world.keys() != drawn.keys():
+        return f"it holds {', '.join(sorted(world))}, not {', '.join(sorted(drawn))}"
+    whole = [tensor for tensor in drawn.values() if tensor.dtype == torch.int64 and len(tensor)]
+    lowest = min((int(tensor.min()) for tensor in whole), default=0)
+    highest = max((int(tensor.max()) for tensor in whole), default=0)
+    for name, found in world.items():
+        expected = drawn[name]
+        if (found.dtype, found.shape) != (expected.dtype, expected.shape):
+            forms = (f"{one.dtype} of shape {tuple(one.shape)}" for one in (found, expected))
+            return f"its {name} is {', not '.join(forms)}"
+        if found.dtype == torch.int64 and bool(((found < lowest) | (found > highest)).any()):
+            return f"its {name} has a number outside {lowest} to {highest}"
+    return None
