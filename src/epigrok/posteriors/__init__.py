@@ -1,4 +1,8 @@
-"""Distributions over the weights of a network; one method per module, one protocol."""
+"""Distributions over the weights of a network; one method per module, one protocol.
+
+Everything here works with any `nn.Module`: fitting, sampling, and `predict`. What is computed from
+the samples' predictions lives in `uncertainty`; which posteriors a run tracks, in `evaluation`.
+"""
 
 from epigrok.posteriors.calling import (
     Forward,
