@@ -14,8 +14,8 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset, random_split
 
 from epigrok import GrokMonitor
-from epigrok.monitor.adapters.lightning import GrokMonitorCallback
-from epigrok.monitor.adapters.plan import LookPlan
+from epigrok.integrations.lightning import GrokMonitorCallback
+from epigrok.integrations.look_plan import LookPlan
 
 MODULUS = 29
 MOST_STEPS = 2000

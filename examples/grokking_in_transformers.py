@@ -18,8 +18,8 @@ from transformers import (
 )
 
 from epigrok import GrokMonitor
-from epigrok.monitor.adapters.plan import LookPlan
-from epigrok.monitor.adapters.transformers import GrokMonitorCallback
+from epigrok.integrations.look_plan import LookPlan
+from epigrok.integrations.transformers import GrokMonitorCallback
 
 MODULUS = 23
 MOST_STEPS = 600

@@ -73,7 +73,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot read"):
         load_posterior(path)
     save_file({"weight": torch.zeros(2)}, path)
-    with pytest.raises(UserError, match="no file of the format epigrok-posterior-1"):
+    with pytest.raises(UserError, match="not a file of the format epigrok-posterior-1"):
         load_posterior(path)
     path.write_bytes(b"nothing")
     with pytest.raises(UserError, match="cannot read"):

@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _expected(error: Exception) -> tuple[int, str] | None:
-    """Exit code and message for errors that are no bug, such as too little memory; else None."""
+    """Exit code and message for expected errors, such as too little memory; else None."""
     if isinstance(error, MemoryError | RuntimeError) and _is_out_of_memory(error):
         return EXIT_FAILED, f"not enough memory for these sizes: {error}"
     if type(error).__module__.endswith("duckdb"):

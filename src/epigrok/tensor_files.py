@@ -36,7 +36,7 @@ def read_record(
         with safe_open(path, framework="pt", device=str(device)) as file:
             header = file.metadata() or {}
             if header.get("format") != format_name:
-                raise UserError(f"{path} is no file of the format {format_name}")
+                raise UserError(f"{path} is not a file of the format {format_name}")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise UserError(f"cannot read {path}: {error}") from error

@@ -32,10 +32,10 @@ def test_all_conditions_hold_for_what_is_chosen(texts: list[str], chosen: list[i
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["task.tasks"], "'task.tasks' is no condition; write FIELD=VALUE"),
-        (["=3"], "'=3' is no condition"),
-        (["preset="], "'preset=' is no condition"),
-        (["preset=a", "preset=b"], "preset is there twice; for any of several values"),
+        (["task.tasks"], "'task.tasks' is not a condition; write FIELD=VALUE"),
+        (["=3"], "'=3' is not a condition"),
+        (["preset="], "'preset=' is not a condition"),
+        (["preset=a", "preset=b"], "preset is given twice; for any of several values"),
         (
             ["task.task=3"],
             "no run has a field 'task.task'; there are: optim.clip, optim.lr, preset",

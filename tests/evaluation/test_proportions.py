@@ -43,7 +43,7 @@ def test_the_bounds_of_a_share_solve_the_score_equation() -> None:
 
 @pytest.mark.parametrize(("successes", "number"), [(-1, 4), (5, 4), (0, 0)])
 def test_what_is_no_share_is_refused(successes: int, number: int) -> None:
-    with pytest.raises(ValueError, match="is no share"):
+    with pytest.raises(ValueError, match="is not a share"):
         share(successes, number)
 
 

@@ -24,6 +24,21 @@ from epigrok.tables import SweepStore, open_sweep
 from epigrok.theory.linear_model import summary_model
 
 FROM_RUNS = [name for name in figures() if not name.startswith("theory-")]
+_TIMES = "peaks at step 200 (1.6 nats) and is at 2.5 % of it when accuracy passes 0.95 (step 300 in"
+_ENDS = "accuracy goes from 0.5 to 0.5, EU goes from 0.1 to 0.1, AU goes from 0.2 to 0.2."
+# As `written_runs` has it by hand: medians over seeds 0, 1, 2, of which uncertainty is a multiple.
+MEASURED = {
+    "teaser": f"EU of laplace on ood_val {_TIMES}",
+    "trajectory": f"EU of laplace on ood_val {_TIMES}",
+    "tolerance": "ood_val was announced as generalised at step 100 in 3 of 3 runs; its ratio ends",
+    "accuracy-heatmaps": "icl-paper-ivon, ood_val: accuracy from 0.36 to 0.96 (5 of 6 cells).",
+    "uncertainty-heatmaps": "icl-paper, ood_val: total from 1.08 to 1.08 (6 of 6 cells).",
+    "context-length": f"laplace on ood_val, between context length 1 and 32: {_ENDS}",
+    "context-noise": f"laplace on ood_val, between context noise 0 and 1: {_ENDS}",
+    "oracle-distance": "ood_val: relative position from +1.00 at most to -0.50 at the end.",
+    "calibration": "Expected calibration error: icl-paper, training tasks T = 32, training "
+    "fraction = 0.8: id_train 0.108, id_val 0.108",
+}
 
 
 THEORY = {
@@ -109,15 +124,13 @@ def test_nothing_sticks_out_of_a_figure(
 
 
 @pytest.mark.parametrize("name", FROM_RUNS)
-def test_a_figure_has_a_legend_a_caption_and_its_data(
+def test_a_figure_has_a_legend_its_data_and_a_caption_with_the_measured_numbers(
     name: str, drawn: dict[str, DrawnFigure]
 ) -> None:
     figure = drawn[name]
     assert figure.name == name
     assert [text.get_text() for text in figure.figure.legends[0].get_texts()]
-    numbers = {f"{v:.2g}" for column in figure.table.values() for v in column if type(v) is float}
-    told = set(re.findall(r"\d+(?:\.\d+)?(?:e-\d+)?", figure.caption))
-    assert {float(text) for text in told} & {float(text) for text in numbers - {"nan"}}
+    assert MEASURED[name] in figure.caption
     assert "\n" not in figure.title + figure.caption
     lengths = {len(values) for values in figure.table.values()}
     assert len(lengths) == 1

@@ -204,7 +204,7 @@ def test_what_cannot_be_loaded_is_said_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot read the monitor saved in"):
         monitor.load(tmp_path / "nowhere.json")
     (tmp_path / "other.json").write_text("[1]")
-    with pytest.raises(UserError, match="no saved monitor"):
+    with pytest.raises(UserError, match="not a saved monitor"):
         monitor.load(tmp_path / "other.json")
 
 

@@ -21,7 +21,7 @@ from epigrok.posteriors import (
     posterior_kinds,
     sampled_logits,
 )
-from epigrok.posteriors.gaussian import HeadSample
+from epigrok.posteriors.head_gaussian import HeadSample
 from epigrok.training import initial_state
 
 NAMES = (

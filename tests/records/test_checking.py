@@ -99,7 +99,7 @@ DAMAGES: dict[str, tuple[str, str, Callable[[Path], object], str]] = {
         "stopped",
         "metrics.jsonl",
         lambda p: edit_line(p, 1, with_value("nll", "low")),
-        "its line 2 has 'low' as nll, which is no number",
+        "its line 2 has 'low' as nll, which is not of type number",
     ),
     "unknown column": (
         "stopped",

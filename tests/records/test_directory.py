@@ -123,7 +123,7 @@ def test_a_sweep_is_listed_by_name_and_a_run_is_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ('{"step": []}', r"line 2 has \[\] as step, which is no integer"),
+        ('{"step": []}', r"line 2 has \[\] as step, which is not of type integer"),
         ('{"accuracy": 1}', "line 2 has no step"),
         ('{"step": null}', "line 2 has no step"),
         (DEEP, "line 2 is not a JSON object"),

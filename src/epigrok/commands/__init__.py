@@ -1,4 +1,4 @@
-"""One module per command of the command line; each has `main(arguments) -> exit code`.
+"""Commands: `main(arguments) -> exit code` each. `runs`, `sweeps` and other rooms do the work.
 
 A command reads its arguments, calls the other rooms and prints. Nothing imports a command but
 `cli.py`; `arguments` is what they share, and `lists` has those that only list what is shipped.

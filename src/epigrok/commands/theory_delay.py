@@ -178,9 +178,9 @@ def _error(delta: float, exact: float) -> str:
 
 
 def _strict(value: Any, infinite: frozenset[str], name: str = "") -> Any:
-    """Numbers JSON has no token for: NaN becomes null, infinity says whether it is one."""
+    """Replace numbers that JSON cannot hold: NaN by null, infinity by one of two words."""
     if isinstance(value, dict):
-        # An assumption's value goes by the assumption's name.
+        # The value of an assumption is looked up under the assumption's name.
         names = {key: str(value.get("name", key)) if key == "value" else key for key in value}
         return {key: _strict(item, infinite, names[key]) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -30,7 +30,7 @@ class ConfigArguments(RunConfig):
 
     @property
     def config(self) -> RunConfig:
-        """What the flags add up to."""
+        """The configuration that the flags describe."""
         return RunConfig(**_values(self))
 
 
@@ -90,7 +90,7 @@ def _conclude(run: Run, rest: Sequence[str], stop_at_step: int | None) -> int:
 
 
 def _without(flag: str, arguments: Sequence[str]) -> list[str]:
-    """The arguments but for `flag` and its value, however they are written."""
+    """The arguments without `flag` and its value, in either spelling."""
     kept, is_value = [], False
     for argument in arguments:
         name, equals, _ = argument.partition("=")

@@ -1,4 +1,8 @@
-"""Configurations of runs: dataclasses, presets, overrides, JSON and run ids. Imports no torch."""
+"""What a run is: dataclasses, presets, splits, overrides, JSON and run ids. No torch.
+
+Settings belong here, and checks of their values. What is made from them lives in `tasks`, `model`
+and `training`; many configurations at once are a sweep, in `sweeps`.
+"""
 
 from epigrok.config.learning import (
     AdamWConfig,

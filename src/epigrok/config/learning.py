@@ -20,7 +20,7 @@ class ModelConfig(ABC):  # noqa: B024
 
     @property
     def num_channels(self) -> float:
-        """Numbers it keeps for a token while training, at least; to refuse what fits nowhere."""
+        """Least numbers it keeps per token while training, to refuse sizes that fit no machine."""
         return 1.0
 
     def require_task(self, task: TaskConfig) -> None:  # noqa: B027

@@ -25,10 +25,10 @@ class Where:
         for text in texts:
             name, equals, right = text.partition("=")
             if not (name and equals and right):
-                raise UserError(f"{text!r} is no condition; write FIELD=VALUE, as in run_seed=0")
+                raise UserError(f"{text!r} is not a condition; write FIELD=VALUE, as in run_seed=0")
             if name in values:
                 raise UserError(
-                    f"{name} is there twice; for any of several values write {name}=A,B"
+                    f"{name} is given twice; for any of several values write {name}=A,B"
                 )
             values[name] = tuple(map(_value, right.split(",")))
         return cls(values)

@@ -1,6 +1,8 @@
-"""Metrics, and evaluations of posteriors on splits as rows of tables.
+"""What is measured: every metric, every table, and the evaluation of posteriors on splits.
 
-Names that need torch are loaded on first use, so that grokking times need none.
+Events, fates and comparisons of runs are defined here too, on rows of tables. Reading the tables of
+many runs lives in `tables`, drawing them in `figures`. Names that need torch are loaded on first
+use.
 """
 
 from typing import TYPE_CHECKING

@@ -22,7 +22,7 @@ class Interval:
 def share(successes: int, number: int, confidence: float = CONFIDENCE) -> Interval:
     r"""A share and Wilson's score interval, $|\hat p - p| \le z \sqrt{p(1-p)/n}$ solved for p."""
     if not 0 <= successes <= number or number == 0:
-        raise ValueError(f"{successes} of {number} is no share")
+        raise ValueError(f"{successes} of {number} is not a share")
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
     estimate = successes / number
     centre = estimate + z**2 / (2 * number)

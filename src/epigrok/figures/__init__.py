@@ -1,1 +1,5 @@
-"""Figures: a table goes in, a matplotlib Figure comes out. No torch, no computing."""
+"""Figures: tables go in, a matplotlib figure comes out. One file per figure, no torch.
+
+Nothing is computed here but what a drawing needs: queries live in `tables`, the theory's numbers in
+`theory`.
+"""

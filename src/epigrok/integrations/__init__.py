@@ -1,6 +1,6 @@
-"""Adapters to other people's training loops: one module per framework, a few lines each.
+"""IVON and the monitor in other people's training loops: one module per framework.
 
-Here belongs what a framework must be told so that a part of this package works in it; the part
-itself knows no framework. Importing a module of this room imports its framework, so nothing else
-in the package imports one, and each framework is an extra of the same name.
+Only what a framework needs belongs here; IVON lives in `posteriors`, the monitor in `monitor`, and
+neither knows a framework. Importing a module of this room imports its framework, so no other room
+imports one.
 """

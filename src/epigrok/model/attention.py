@@ -1,6 +1,6 @@
 """Causal attention with full rotary encoding, at all positions or only at those that ask.
 
-Letters: B rows, L tokens, T positions that ask, D width, H heads, K head width, W window.
+Letters: B sequences, L tokens, T positions that ask, D width, H heads, K head width, W window.
 """
 
 import torch
@@ -91,7 +91,7 @@ def _by_head(x_BLD: Float[Tensor, "B L D"], num_heads: int) -> Float[Tensor, "B 
 def _fits_kernel(projected_BLE: Tensor, head_width: int, num_heads: int) -> bool:
     """Whether the GPU kernel can do this: no gradients, single precision, a short window.
 
-    Rows and heads are one axis of its grid, which is limited, and offsets have 32 bits.
+    Sequences and heads are one axis of its grid, which is limited, and offsets have 32 bits.
     """
     return (
         projected_BLE.is_cuda

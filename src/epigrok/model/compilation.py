@@ -12,7 +12,7 @@ def compiled(function: Callable[..., Any], dynamic: bool | None = None) -> Calla
     By default the compiler measures which of several kernels is the fastest, and its choice decides
     the order of sums; another process, on a busier machine, may choose another kernel.
     """
-    # Here, because importing it takes a while; versions before 2.10 have no such setting.
+    # Imported here, because that takes a while; versions before 2.10 lack the setting.
     from torch._inductor import config
 
     options: dict[str, Any] = {"deterministic": True} if hasattr(config, "deterministic") else {}

@@ -4,7 +4,7 @@ Every pass forward returns its result and the way back: a function that takes th
 result, writes down the gradients of the weights, and returns the gradient of what came in. Matrices
 come in bfloat16; their gradients are float32.
 
-Letters: N positions of all rows, M those of them that ask, D width, E = 3D queries, keys and
+Letters: N positions of all sequences, M those of them that ask, D width, E = 3D queries, keys and
 values, F feed-forward width, C tokens, P the same filled up to a power of two.
 """
 
@@ -49,8 +49,8 @@ class Gradients:
             self.of[norm.weight], self.of[norm.bias] = gain, bias
 
 
-class Rows(NamedTuple):
-    """The rows of a batch, and which of their positions ask."""
+class BatchLayout(NamedTuple):
+    """The tokens of a batch's sequences, and which of their positions ask."""
 
     tokens_N: Tensor
     number: int
@@ -61,7 +61,7 @@ class Rows(NamedTuple):
     """Cosines and sines in half precision."""
 
 
-class HalfBlock(NamedTuple):
+class BlockMatrices(NamedTuple):
     """The matrices of a block in bfloat16."""
 
     into_attention_ED: Tensor
@@ -73,8 +73,10 @@ class HalfBlock(NamedTuple):
 class BlockPass:
     """One block on one batch."""
 
-    def __init__(self, block: Block, half: HalfBlock, rows: Rows, gradients: Gradients) -> None:
-        self._block, self._half, self._rows, self._gradients = block, half, rows, gradients
+    def __init__(
+        self, block: Block, half: BlockMatrices, layout: BatchLayout, gradients: Gradients
+    ) -> None:
+        self._block, self._half, self._layout, self._gradients = block, half, layout, gradients
 
     def first(self, embedding_CD: Tensor) -> tuple[Tensor, Tensor, Back]:
         """The first block, which sees nothing but tokens: its projections are looked up.
@@ -83,7 +85,7 @@ class BlockPass:
             The stream before the feed-forward, what that adds to it, and the way back, which gives
             the gradient of the embedding for P tokens.
         """
-        block, half, tokens_N = self._block, self._half, self._rows.tokens_N
+        block, half, tokens_N = self._block, self._half, self._layout.tokens_N
         num_tokens = len(embedding_CD)
         of_tokens = self._norm(block.attention_norm, embedding_CD, None)
         table_CE = of_tokens.normed @ half.into_attention_ED.t()
@@ -124,15 +126,17 @@ class BlockPass:
 
     def last(self, stream_ND: Tensor, update_ND: Tensor) -> tuple[Tensor, Tensor, Back]:
         """The block that is read where something is asked: the rest only has keys and values."""
-        block, rows, width = self._block, self._rows, stream_ND.shape[1]
+        block, layout, width = self._block, self._layout, stream_ND.shape[1]
         into_query_DD, into_key_value = self._half.into_attention_ED.split([width, 2 * width])
-        picked = Picked(rows.length, rows.num_asking, *rows.asking)
+        picked = Picked(layout.length, layout.num_asking, *layout.asking)
         first = self._norm(block.attention_norm, stream_ND, update_ND)
-        asking = slice(rows.asking.first, None, rows.asking.step)
-        normed_MD = first.normed.view(rows.number, rows.length, width)[:, asking].reshape(-1, width)
+        asking = slice(layout.asking.first, None, layout.asking.step)
+        normed_MD = first.normed.view(layout.number, layout.length, width)[:, asking].reshape(
+            -1, width
+        )
         query_MD, key_value = normed_MD @ into_query_DD.t(), first.normed @ into_key_value.t()
         inputs = (query_MD, *key_value.chunk(2, dim=1))
-        attended_MD, from_attended = self._attend(inputs, rows.asking)
+        attended_MD, from_attended = self._attend(inputs, layout.asking)
         update_MD, from_update = self._out_of_attention(attended_MD)
         second = add_and_norm(
             first.stream, update_MD, *_weights(block.feedforward_norm), picked=picked
@@ -160,11 +164,11 @@ class BlockPass:
     def _attend(
         self, inputs: tuple[Tensor, ...], asking: Asking, tokens_N: Tensor | None = None
     ) -> tuple[Tensor, Callable[[Tensor], Any]]:
-        rows, num_heads = self._rows, self._block.num_heads
+        layout, num_heads = self._layout, self._block.num_heads
         is_everywhere = asking == EVERYWHERE
-        num_queries = rows.length if is_everywhere else rows.num_asking
-        shape = (rows.number, num_queries, rows.length)
-        out, normaliser = attend_forward(inputs, tokens_N, rows.rotary, num_heads, shape, asking)
+        num_queries = layout.length if is_everywhere else layout.num_asking
+        shape = (layout.number, num_queries, layout.length)
+        out, normaliser = attend_forward(inputs, tokens_N, layout.rotary, num_heads, shape, asking)
 
         def back(grad_out: Tensor) -> Tensor | tuple[Tensor, Tensor]:
             width = out.shape[1]
@@ -174,10 +178,10 @@ class BlockPass:
                 gradient, parts = grad_NE, grad_NE.chunk(3, dim=1)
             else:
                 grad_query = torch.empty_like(out)
-                grad_key_value = out.new_empty(rows.number * rows.length, 2 * width)
+                grad_key_value = out.new_empty(layout.number * layout.length, 2 * width)
                 gradient = (grad_query, grad_key_value)
                 parts = (grad_query, *grad_key_value.chunk(2, dim=1))
-            attend_backward(inputs, tokens_N, saved, parts, rows.rotary, num_heads, shape, asking)
+            attend_backward(inputs, tokens_N, saved, parts, layout.rotary, num_heads, shape, asking)
             return gradient
 
         return out, back

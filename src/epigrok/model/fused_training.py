@@ -2,10 +2,10 @@
 
 The same network as `Transformer.forward` under autocast, with its backward pass written out. What
 goes from kernel to kernel is bfloat16, the residual stream and the gradients of the weights are
-float32. All sums run in one order, so that the same weights and rows give the same bits.
+float32. All sums run in one order, so that the same weights and batch give the same bits.
 
-Letters: B rows, L tokens, T answers of a row, M answers of all rows, D width, C tokens, P the same
-filled up to a power of two.
+Letters: B sequences, L tokens and T answers of each, M answers of all, D width, C tokens, P the
+same filled up to a power of two.
 """
 
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from epigrok.model.transformer import Block, Transformer
 
 if TYPE_CHECKING:
-    from epigrok.model.fused_blocks import HalfBlock, Rows
+    from epigrok.model.fused_blocks import BatchLayout, BlockMatrices
 
 HEAD_WIDTHS = (32, 64, 128)
 WIDTHS = (64, 128, 256, 512, 1024)
@@ -27,7 +27,7 @@ MAX_LENGTH = MAX_TOKENS = 128
 def fits_kernels(model: nn.Module, batch_size: int) -> bool:
     """Whether the kernels are made for this network and batch, and this is a GPU they run on.
 
-    Rows and heads are one axis of a grid, which is limited, and places are counted in 32 bits.
+    Sequences and heads are one axis of a grid, which is limited, and places are counted in 32 bits.
     """
     # A network derived from it may compute something else.
     if type(model) is not Transformer:
@@ -55,14 +55,14 @@ def loss_and_gradients(
     model: Transformer, tokens_BL: Int[Tensor, "B L"], answers_BT: Int[Tensor, "B T"]
 ) -> Float[Tensor, ""]:
     """The mean cross-entropy over all answers; its gradients become those of the parameters."""
-    # Here, because there are no kernels where there is no GPU.
-    from epigrok.model.fused_blocks import Rows
+    # Imported here, because only machines with a GPU have these kernels.
+    from epigrok.model.fused_blocks import BatchLayout
     from epigrok.model.kernels.attention import Asking
 
     # Nothing is predicted from the last answer, so it is not computed.
     tokens_BL = tokens_BL[:, :-1]
     number, length = tokens_BL.shape
-    rows = Rows(
+    layout = BatchLayout(
         tokens_BL.to(torch.int32).flatten(),
         number,
         length,
@@ -72,13 +72,13 @@ def loss_and_gradients(
         model.get_buffer("rotary").to(torch.float16),
     )
     with torch.no_grad():
-        loss, gradients = _pass(model, rows, answers_BT.flatten())
+        loss, gradients = _pass(model, layout, answers_BT.flatten())
         _assign(gradients)
     return loss
 
 
 def _pass(
-    model: Transformer, rows: "Rows", answers_M: Int[Tensor, " M"]
+    model: Transformer, layout: "BatchLayout", answers_M: Int[Tensor, " M"]
 ) -> tuple[Tensor, dict[Tensor, Tensor]]:
     from epigrok.model.fused_blocks import BlockPass, Gradients, wide_product
     from epigrok.model.kernels.answer_loss import mean_loss_and_gradient
@@ -88,7 +88,7 @@ def _pass(
     embedding_PD, halves = _half_precision(model)
     gradients = Gradients(2 * len(model.blocks) + 1, embedding_CD)
     passes = [
-        BlockPass(block, half, rows, gradients)
+        BlockPass(block, half, layout, gradients)
         for block, half in zip(model.blocks, halves)
         if isinstance(block, Block)
     ]
@@ -113,9 +113,9 @@ def _pass(
     return loss, gradients.of
 
 
-def _half_precision(model: Transformer) -> "tuple[Tensor, list[HalfBlock]]":
+def _half_precision(model: Transformer) -> "tuple[Tensor, list[BlockMatrices]]":
     """The embedding, filled up with zeros, and the matrices of each block, in bfloat16."""
-    from epigrok.model.fused_blocks import HalfBlock, filled_up
+    from epigrok.model.fused_blocks import BlockMatrices, filled_up
 
     embedding_CD = model.embedding.weight
     num_tokens, width = embedding_CD.shape
@@ -124,7 +124,7 @@ def _half_precision(model: Transformer) -> "tuple[Tensor, list[HalfBlock]]":
     for block in model.blocks:
         assert isinstance(block, Block)
         inner_width = len(block.feedforward_in.weight)
-        half = HalfBlock(
+        half = BlockMatrices(
             embedding_PD.new_empty(3 * width, width),
             embedding_PD.new_empty(width, width),
             embedding_PD.new_empty(inner_width, width),
@@ -140,7 +140,7 @@ def _half_precision(model: Transformer) -> "tuple[Tensor, list[HalfBlock]]":
 
 
 def _assign(gradients: dict[Tensor, Tensor]) -> None:
-    """Set the gradients; those that look into a buffer of an optimiser's are filled in place."""
+    """Set the gradients; those that are views into an optimiser's buffer are filled in place."""
     kept, new = [], []
     for parameter, gradient in gradients.items():
         if parameter.grad is None:

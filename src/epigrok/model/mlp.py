@@ -1,6 +1,6 @@
 """Multilayer perceptron for the classic family: two operands -> features -> logits.
 
-Letters: B rows, L tokens of a row (the two operands first), D features, C classes.
+Letters: B sequences, L tokens of each (the two operands first), D features, C classes.
 """
 
 from itertools import pairwise
@@ -33,7 +33,7 @@ class MLP(Network):
         return self.head.weight
 
     def features(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B 1 D"]:
-        """The head's inputs, for the one answer of each row."""
+        """The head's inputs, for the one answer of each sequence."""
         hidden_BD = look_up(self.embedding.weight, tokens_BL[:, :2]).flatten(start_dim=1)
         for layer in self.layers:
             hidden_BD = functional.relu(layer(hidden_BD))

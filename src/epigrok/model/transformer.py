@@ -1,11 +1,11 @@
 """Decoder-only transformer: tokens -> features -> logits at answer positions.
 
 Pre-norm blocks, full rotary encoding, ReLU feed-forward, projections without biases, output head
-tied to the embedding. Rows consist of examples of `example_length` tokens; the network predicts the
-last token of each from the one before.
+tied to the embedding. Sequences consist of examples of `example_length` tokens; the network
+predicts the last token of each from the one before.
 
-Letters: B rows, L tokens, T answers, D width, F feed-forward width, W window, K head width,
-C classes (= vocabulary).
+Letters: B sequences, L tokens, T answers, D width, F feed-forward width, W window, K head
+width, C classes (= vocabulary).
 """
 
 from math import sqrt

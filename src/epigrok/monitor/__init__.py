@@ -1,4 +1,8 @@
-"""Has it generalised? Noise tolerance of unlabelled inputs, and the states read from it."""
+"""Has it generalised? Noise tolerance of unlabelled inputs, and the states read from it.
+
+It works with any network and any training loop, without labels of the watched inputs. Callbacks for
+frameworks live in `integrations`; the monitor of a run, in `runs`.
+"""
 
 from epigrok.monitor.head import Head, HeadInputs, head_inputs
 from epigrok.monitor.history import History, SignsOfFit

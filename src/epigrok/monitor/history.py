@@ -145,7 +145,7 @@ class History:
     def restore(self, values: Any) -> None:
         """Go on from what `to_json` wrote."""
         if not isinstance(values, Mapping) or values.get("format") != _FORMAT:
-            raise UserError("this is no saved monitor, or one of another version of epigrok")
+            raise UserError("this is not a saved monitor, or one of another version of epigrok")
         if list(values["watched"]) != list(self.standings):
             raise UserError(
                 f"the saved monitor watched {values['watched']}, this one watches "

@@ -204,7 +204,7 @@ class GrokMonitor:
         self._history.answers = values
 
     def network_tolerance(self, name: str) -> Tolerance:
-        """τ of a set with noise on the whole network: dear, and read for announcements only."""
+        """τ of a set with noise on the whole network: expensive, so only announcements read it."""
         return self._rows[name].network_tolerance(self._call, self._settings.tolerance)
 
     def _measured(self) -> dict[str, SetMeasure]:

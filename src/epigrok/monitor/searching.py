@@ -1,4 +1,4 @@
-"""τ where every look at the answers is dear: noise on the whole network.
+"""τ where every look at the answers is expensive: noise on the whole network.
 
 A bracket is found with two draws. Then all draws answer at three sizes of the noise, and τ is read
 off the line through them, which `tolerance` would find by fourteen more.
@@ -57,4 +57,4 @@ def searched_tolerance(
         if abs(shift) <= _FARTHEST:
             return replace(found, value=exp(middle + shift))
         middle += max(-1.0, min(1.0, shift))
-    return Tolerance(value=nan, reason="the noise at which answers change cannot be told")
+    return Tolerance(value=nan, reason="the noise at which answers change cannot be measured")

@@ -37,11 +37,11 @@ class ToleranceSettings:
     """The κ down to which noise may take the agreement."""
     num_draws: int = 8
     lowest: float = 1e-4
-    """Where the search for τ begins, and"""
+    """Where the search for τ begins."""
     highest: float = 1e2
-    """where it ends: a τ at either end is not known."""
+    """Where it ends; a τ that lies at either end cannot be read."""
     num_halvings: int = 12
-    """Twelve leave a factor of 1.003 between the ends of the search."""
+    """Steps of the search; twelve leave a factor of 1.003 between its ends."""
     fewest_rows: int = 64
     fewest_minority_rows: int = 8
     """Rows whose answer is not the most common one; κ rests on them."""

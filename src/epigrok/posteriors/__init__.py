@@ -1,4 +1,8 @@
-"""Distributions over the weights of a network; one method per module, one protocol."""
+"""Distributions over the weights of a network; one method per module, one protocol.
+
+Everything here works with any `nn.Module`: fitting, sampling, and `predict`. What is computed from
+the samples' predictions lives in `uncertainty`; which posteriors a run tracks, in `evaluation`.
+"""
 
 from epigrok.posteriors.calling import (
     Forward,
@@ -11,9 +15,10 @@ from epigrok.posteriors.calling import (
 from epigrok.posteriors.diagonal_laplace import DiagonalLaplace
 from epigrok.posteriors.ensemble import Ensemble
 from epigrok.posteriors.exact_laplace import ExactLaplace
-from epigrok.posteriors.gaussian import DiagonalGaussian, HeadSample
+from epigrok.posteriors.gaussian import DiagonalGaussian
 from epigrok.posteriors.head import Head, HeadInputs, HeadPass, head_inputs, head_pass
 from epigrok.posteriors.head_curvature import HeadCurvature, head_curvature
+from epigrok.posteriors.head_gaussian import HeadSample
 from epigrok.posteriors.ivon import IVON, load_optimiser, save_optimiser
 from epigrok.posteriors.kinds import (
     FitData,

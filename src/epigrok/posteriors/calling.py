@@ -89,7 +89,7 @@ def logits_in(output: Any) -> Float[Tensor, "*positions C"]:
     if not isinstance(logits, Tensor):
         kind = f"a mapping with {sorted(output)}" if isinstance(output, Mapping) else type(output)
         raise UserError(
-            f"the model returned {kind}, in which the logits cannot be told; pass "
+            f"the model returned {kind}, in which the logits cannot be found; pass "
             "forward=lambda model, inputs: …, which returns them"
         )
     if logits.ndim < 2 or logits.shape[-1] < 2 or not logits.is_floating_point():
@@ -104,7 +104,7 @@ def logits_in(output: Any) -> Float[Tensor, "*positions C"]:
 def split_batch(batch: Any) -> tuple[Any, Tensor | None]:
     """Inputs and labels of a batch: a pair, a mapping with `labels`, or inputs alone.
 
-    A mapping stays whole, because a `forward` of one's own may want its labels.
+    A mapping stays whole, because a `forward` of yours may want its labels.
     """
     if isinstance(batch, Mapping):
         return batch, batch.get(LABELS)

@@ -12,23 +12,20 @@ Letters: N answers, D features (with the one for a bias), C classes.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from epigrok.posteriors.calling import IGNORE_INDEX, Forward
-from epigrok.posteriors.gaussian import HeadGaussian
 from epigrok.posteriors.head import Head
 from epigrok.posteriors.head_curvature import (
     Answers,
     Evidence,
     PriorPrecision,
-    head_answers,
     require_answers,
     require_head,
 )
+from epigrok.posteriors.head_gaussian import HeadGaussian
 from epigrok.random_streams import normal, stream_key
 
 ELEMENTS_PER_BLOCK = 1 << 22
@@ -47,23 +44,6 @@ class DiagonalLaplace(HeadGaussian):
     name: str = "laplace-diagonal"
     seed: int = 0
     max_samples: int | None = None
-
-    @classmethod
-    def fit(
-        cls,
-        model: nn.Module,
-        loader: Iterable[Any],
-        *,
-        head: str | None = None,
-        forward: Forward | None = None,
-        ignore_index: int = IGNORE_INDEX,
-        prior: PriorPrecision = "evidence",
-    ) -> "DiagonalLaplace":
-        """The posterior over the head of any network; arguments as for `LastLayerLaplace.fit`."""
-        found, answers = head_answers(
-            model, loader, head=head, forward=forward, ignore_index=ignore_index
-        )
-        return cls.from_answers(found, answers, prior)
 
     @classmethod
     def from_answers(

@@ -10,24 +10,21 @@ Letters: N answers, D features, C classes, B sequences, T answers in a sequence.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from epigrok.errors import UserError
-from epigrok.posteriors.calling import IGNORE_INDEX, Forward
-from epigrok.posteriors.gaussian import HeadGaussian
 from epigrok.posteriors.head import Head
 from epigrok.posteriors.head_curvature import (
     Answers,
     Evidence,
     PriorPrecision,
-    head_answers,
     require_answers,
     require_head,
 )
+from epigrok.posteriors.head_gaussian import HeadGaussian
 from epigrok.posteriors.kinds import POSTERIOR_SEED, FitRequest, register_posterior
 from epigrok.posteriors.last_layer_laplace import FACTS, fit_laplace, prior_argument, require_prior
 from epigrok.random_streams import normal, stream_key
@@ -52,21 +49,11 @@ class ExactLaplace(HeadGaussian):
     max_samples: int | None = None
 
     @classmethod
-    def fit(
-        cls,
-        model: nn.Module,
-        loader: Iterable[Any],
-        *,
-        head: str | None = None,
-        forward: Forward | None = None,
-        ignore_index: int = IGNORE_INDEX,
-        prior: PriorPrecision = "evidence",
+    def from_answers(
+        cls, head: Head, answers: Iterable[Answers], prior: PriorPrecision
     ) -> "ExactLaplace":
-        """The posterior over the head of any network; arguments as for `LastLayerLaplace.fit`."""
-        found, answers = head_answers(
-            model, loader, head=head, forward=forward, ignore_index=ignore_index
-        )
-        return cls.from_curvature(exact_curvature(found, answers), prior)
+        """The posterior from features and the answers they should give."""
+        return cls.from_curvature(exact_curvature(head, answers), prior)
 
     @classmethod
     def from_curvature(

@@ -1,19 +1,12 @@
-"""Gaussian noise on the weights, independent on all or any on the output head alone."""
+"""A Gaussian with independent weights: the posterior that IVON carries, and noise of any size."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
-from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional
 
-from epigrok.posteriors.calling import Forward
-from epigrok.posteriors.head import Head
-from epigrok.posteriors.head_curvature import is_at_bound
-from epigrok.posteriors.protocol import Facts, features_of, save_posterior
+from epigrok.posteriors.protocol import save_posterior
 from epigrok.random_streams import normal, normal_of_streams, stream_key
 
 
@@ -58,77 +51,6 @@ class DiagonalGaussian:
         size = sum(self.mean[name].numel() for name in self.deviation)
         noisy = f"{size:,} noisy weights in {len(self.deviation)} of {len(self.mean)} tensors"
         return f"DiagonalGaussian({self.name!r}, {noisy}, seed={self.seed})"
-
-
-@dataclass(frozen=True)
-class HeadSample:
-    """A head to predict with.
-
-    `dict` of it gives parameters by name, unless the head has none of its own in the model.
-    """
-
-    head: Head
-
-    def logits(
-        self, model: nn.Module, inputs: Any, forward: Forward | None
-    ) -> Float[Tensor, "*positions C"]:
-        """Logits of this head; an embedding that is tied to the model's own head stays as it is."""
-        name = self.head.weight_name or None
-        return self.head.logits(features_of(model, inputs, forward, name))
-
-    def keys(self) -> Iterable[str]:
-        """Names of its parameters."""
-        return self.head.parameters().keys()
-
-    def __getitem__(self, name: str) -> Tensor:
-        return self.head.parameters()[name]
-
-
-class HeadGaussian(ABC):
-    """A posterior over the output head from a Laplace fit, given the head of each sample."""
-
-    name: str
-    head: Head
-    """The head at its mean."""
-    prior_precision: float
-    log_evidence: float
-    num_answers: int
-    """Answers it was fitted to: the curvature is a sum over them."""
-    save = save_posterior
-
-    @property
-    def facts(self) -> Facts:
-        """Prior precision, evidence, number of answers, and whether the search hit a bound."""
-        return {
-            "prior_precision": self.prior_precision,
-            "log_evidence": self.log_evidence,
-            "num_fit_answers": self.num_answers,
-            "prior_precision_is_at_bound": is_at_bound(self.prior_precision),
-        }
-
-    @abstractmethod
-    def sample_head(self, index: int) -> Float[Tensor, "C D"]:
-        """Weights of sample `index`, the bias as last column where there is one."""
-
-    @property
-    def head_name(self) -> str | None:
-        """What the model calls the weight of its head."""
-        return self.head.weight_name or None
-
-    def sample(self, index: int) -> HeadSample:
-        """Replace the head and nothing else."""
-        return HeadSample(self.head.with_matrix(self.sample_head(index)))
-
-    def head_logits(
-        self, features: Float[Tensor, "*positions D"], index: int
-    ) -> Float[Tensor, "*positions C"]:
-        """Logits under the head of sample `index`."""
-        extended = self.head.extended(features)
-        return functional.linear(extended, self.sample_head(index).to(features.dtype))
-
-    def __repr__(self) -> str:
-        fitted = f"prior precision {self.prior_precision:.4g}, {self.num_answers:,} answers"
-        return f"{type(self).__name__}({self.name!r}, {self.head!r}, {fitted})"
 
 
 def frozen_parameters(model: nn.Module) -> dict[str, Tensor]:

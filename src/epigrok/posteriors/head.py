@@ -159,7 +159,7 @@ def head_pass(
     Args:
         model: It is left as it was.
         inputs: As `calling` takes them.
-        forward: Calls the model in a way of one's own.
+        forward: Calls the model, if it needs a way of its own.
         head: Name of the layer, or of the parameter, if several return the logits.
     """
     watch = LinearCalls(model, head)

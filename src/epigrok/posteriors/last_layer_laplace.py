@@ -10,26 +10,25 @@ Letters: N answers, D features, C classes, B sequences, T answers in a sequence.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from epigrok.columns import Column
 from epigrok.config import OptimiserConfig, PosteriorName
 from epigrok.config.checks import require
-from epigrok.posteriors.calling import IGNORE_INDEX, Forward
-from epigrok.posteriors.gaussian import HeadGaussian, HeadSample
 from epigrok.posteriors.head import Head
 from epigrok.posteriors.head_curvature import (
+    Answers,
     Evidence,
     HeadCurvature,
     PriorPrecision,
-    head_answers,
     head_curvature,
 )
+from epigrok.posteriors.head_gaussian import HeadGaussian, HeadSample
 from epigrok.posteriors.kinds import (
     POSTERIOR_SEED,
     FitRequest,
@@ -57,31 +56,11 @@ class LastLayerLaplace(HeadGaussian):
     max_samples: int | None = None
 
     @classmethod
-    def fit(
-        cls,
-        model: nn.Module,
-        loader: Iterable[Any],
-        *,
-        head: str | None = None,
-        forward: Forward | None = None,
-        ignore_index: int = IGNORE_INDEX,
-        prior: PriorPrecision = "evidence",
+    def from_answers(
+        cls, head: Head, answers: Iterable[Answers], prior: PriorPrecision
     ) -> "LastLayerLaplace":
-        """The posterior over the head of any network; the network stays as it is.
-
-        Args:
-            model: Its logits must be what its head returns, or rows of it.
-            loader: Batches: pairs (inputs, labels), or mappings with `labels`. They should be the
-                training data, each once: the width of the posterior depends on their number.
-            head: Name of the last layer, where several return the logits.
-            forward: Calls the model on a batch's inputs, if it needs a way of its own.
-            ignore_index: Label of positions that do not count.
-            prior: Prior precision of weights and bias, or "evidence" for the most likely one.
-        """
-        found, answers = head_answers(
-            model, loader, head=head, forward=forward, ignore_index=ignore_index
-        )
-        return cls.from_curvature(head_curvature(found, answers), prior)
+        """The posterior from features and the answers they should give."""
+        return cls.from_curvature(head_curvature(head, answers), prior)
 
     @classmethod
     def from_curvature(

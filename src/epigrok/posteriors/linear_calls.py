@@ -80,7 +80,7 @@ class LinearCalls(TorchFunctionMode):
 
 
 def picked_rows(call: LinearCall, logits: Tensor) -> Int[Tensor, " N"] | None:
-    """Which row of the head's output each row of logits is; None where they are no such rows."""
+    """Which row of the head's output each row of logits is; None if they are not rows of it."""
     output_MC, logits_NC = call.output.flatten(0, -2).to(logits.dtype), logits.flatten(0, -2)
     if output_MC.shape[-1] != logits_NC.shape[-1]:
         return None
@@ -102,7 +102,7 @@ def picked_rows(call: LinearCall, logits: Tensor) -> Int[Tensor, " N"] | None:
     if not twins.isdisjoint(wanted):
         raise UserError(
             f"the model picks rows of what {call.weight_name!r} returned, but different features "
-            "give the same logits, so it cannot be told which; use a forward= that returns all rows"
+            "give the same logits, so it is unclear which; use a forward= that returns all rows"
         )
     return torch.tensor([row_of[key] for key in wanted], device=logits.device)
 

@@ -180,7 +180,7 @@ def _checkpoints(run: RunDirectory) -> Iterator[Finding]:
 
 
 def _has_steps(run: RunDirectory) -> bool:
-    """Whether any table knows of a step after the first."""
+    """Whether the run has taken evaluated steps."""
     training = run.table("training")
     return training.exists() and training.stat().st_size > 0
 

@@ -103,9 +103,9 @@ def _split(values: dict[str, Any]) -> Split:
 def _column(values: dict[str, Any]) -> Column:
     """A column whose entries are texts, of a type that tables know."""
     if not all(isinstance(value, str) for value in values.values()):
-        raise TypeError(f"{values!r} is no column")
+        raise TypeError(f"{values!r} is not a column")
     if values["type"] not in get_args(ColumnType):
-        raise ValueError(f"{values['type']!r} is no type of a column")
+        raise ValueError(f"{values['type']!r} is not a type of columns")
     return Column(**values)
 
 

@@ -74,7 +74,7 @@ def unfit_column(table: Table, row: Mapping[str, Any], needed: Collection[str] =
         if value is None and column.name in needed:
             return f"has no {column.name}"
         if value is not None and not _fits(value, column.type):
-            return f"has {value!r} as {column.name}, which is no {column.type}"
+            return f"has {value!r} as {column.name}, which is not of type {column.type}"
     return None
 
 
@@ -103,7 +103,7 @@ def _column_problems(
         if name not in types:
             yield f"has a column {name!r} that the table does not know"
         elif value is not None and not _fits(value, types[name]):
-            yield f"has {value!r} as {name}, which is no {types[name]}"
+            yield f"has {value!r} as {name}, which is not of type {types[name]}"
 
 
 def _fits(value: Any, kind: ColumnType) -> bool:
@@ -112,4 +112,4 @@ def _fits(value: Any, kind: ColumnType) -> bool:
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")

@@ -1,4 +1,8 @@
-"""Runs and figures -> one self-contained page."""
+"""Runs and figures -> one self-contained page.
+
+What it says of runs in words and tables is made here; its images come from `figures`, its numbers
+from `tables`.
+"""
 
 from epigrok.report.page import write_report
 

@@ -110,7 +110,7 @@ class NotebookLine:
     """The same below a cell of a notebook, in one line of text that is rewritten."""
 
     def __init__(self, num_steps: int) -> None:
-        # Whoever sees a notebook has it.
+        # Installed wherever a notebook runs.
         from IPython.display import display
 
         self._num_steps = num_steps
@@ -149,7 +149,7 @@ def _is_notebook() -> bool:
 
 
 def time_left_text(num_steps: int, steps_per_second: float) -> str:
-    """How long the steps that are left will take; a question mark while nobody knows."""
+    """How long the remaining steps will take; a question mark while the speed is unknown."""
     return duration_text(num_steps / steps_per_second) if steps_per_second else "?"
 
 

@@ -104,7 +104,7 @@ class Run:
         return fitted
 
     def family(self, device: torch.device | str = "cpu") -> TaskFamily:
-        """Its tasks, to draw batches and evaluation rows from."""
+        """Its task family, which makes batches and evaluation sequences."""
         return build_family(self.config, self.directory.world(), device)
 
 

@@ -27,7 +27,7 @@ from epigrok.runs.run import Run
 Row = dict[str, Any]
 _SETTINGS = MonitorSettings(answered="last")
 _QUICK_SETTINGS = replace(_SETTINGS, num_rows=128)
-"""Of a look back at checkpoints, which somebody waits for."""
+"""Fewer rows for a look back at checkpoints, because somebody waits for it."""
 
 
 class RunMonitor:
@@ -48,7 +48,7 @@ class RunMonitor:
             watched = {name: sets[name].batch.tokens_BL for name in others}
             self._monitor = GrokMonitor(model, self._seen.tokens_BL, watched, settings=settings)
         except UserError as error:
-            # A task of somebody's own may have splits that cannot be compared; it trains as well.
+            # The splits of a plugin's task may not be comparable; the run trains all the same.
             warnings.warn(f"tolerance is not tracked: {error}", stacklevel=2)
 
     @property
@@ -65,7 +65,7 @@ class RunMonitor:
         return list(_rows(reading, self._training, self._monitor.answers))
 
     def go_on(self, rows: Iterable[Row]) -> None:
-        """Take over the looks of an earlier process from its table."""
+        """Continue from the looks that an earlier process wrote into the table."""
         if self._monitor is not None:
             rows = list(rows)
             try:
@@ -79,7 +79,7 @@ class RunMonitor:
 
     @torch.no_grad()
     def _train_accuracy(self) -> float:
-        # As many sequences as the monitor takes of each split, and no more: a look is to be cheap.
+        # No more sequences than the monitor takes of each split, so that a look stays cheap.
         number = self._settings.num_rows
         logits_BC = self._model(self._seen.tokens_BL[:number])[:, -1]
         is_right_B = logits_BC.argmax(dim=-1) == self._seen.answers_BT[:number, -1]

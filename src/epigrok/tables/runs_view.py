@@ -22,7 +22,7 @@ def make_runs_view(connection: Any, runs: Sequence[RunDirectory]) -> None:
         status = read_status(run, now)
         # Set last, so that no field of a configuration replaces them.
         rows.append({**status.config, "run_id": run.path.name, "state": status.state})
-    # The database does not tell capital letters from small ones: the first one counts.
+    # DuckDB ignores case: of two names that differ only in case, the first counts.
     names = {"run_id": "run_id", "state": "state"}
     for row in rows:
         for name in row:

@@ -134,7 +134,7 @@ class SweepStore:
 
         Args:
             metric: A column of the table, or the ratio of two, as in `epistemic/total`.
-            by: Columns that tell groups apart, of the table or of the configuration. All runs
+            by: Columns that distinguish groups, of the table or of the configuration. All runs
                 that agree in them count as seeds of one group.
             split: Only this one; otherwise each is a group of its own, where the table has splits.
             posterior: The same.

@@ -1,4 +1,7 @@
-"""Tasks: which exist, which are held out, and the sequences they make. One file per family."""
+"""Tasks: which exist, which are held out, and the sequences they make. One file per family.
+
+The settings of the built-in families live in `config`; how predictions are scored, in `evaluation`.
+"""
 
 from epigrok.tasks.family import (
     Hypotheses,

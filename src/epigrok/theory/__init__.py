@@ -1,6 +1,6 @@
 """The solvable model: Gaussian variational inference in Bayesian linear regression, exactly.
 
-float64 NumPy and SciPy throughout. The modules, from the general to the particular:
+float64 NumPy and SciPy throughout; networks live in `model`. From the general to the particular:
 
 - `marchenko_pastur`: the spectral law of the data, its transforms, spectra of finite systems
 - `threshold`: success within a tolerance, its entropy, the closures

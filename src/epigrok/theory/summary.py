@@ -40,7 +40,7 @@ def summary_table(model: LinearModel, num_seeds: int = 20, seed: int = 0) -> Tab
     delta_s_peak, s_peak, s_grok), `source` (limit: many weights, with the paper's closures; finite:
     median over exact finite systems, total risk, two-component closure; leading, lambert,
     edge_newton: delay formulas; loose: limit at eps/C0 = 1e-3), `side` (emp, gen, both), `lam`, `s`
-    (NaN where the row is no function of time), `value`, and for finite systems its quantiles `q10`
+    (NaN where the row does not depend on time), `value`, and for finite systems its quantiles `q10`
     and `q90`, else NaN.
     """
     if num_seeds < 0:

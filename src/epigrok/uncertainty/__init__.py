@@ -1,4 +1,8 @@
-"""Entropy decomposition, calibration and the exact Bayesian predictors of a task."""
+"""From predictions to numbers: entropy decomposition, calibration, the exact Bayesian predictors.
+
+Functions of tensors alone: where the predictions come from does not matter here. `posteriors` makes
+them, `evaluation` turns them into the metrics of tables.
+"""
 
 from epigrok.uncertainty.bayes_oracle import (
     BayesOracle,

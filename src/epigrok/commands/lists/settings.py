@@ -121,7 +121,7 @@ def _table(title: str, presets: Sequence[str], rows: Mapping[str, Sequence[str]]
     for preset in presets:
         table.add_column(preset)
     for label, values in rows.items():
-        # What no run has, such as IVON's Hessian in runs of AdamW, says nothing.
+        # Leave out fields that no run has, such as IVON's Hessian in runs of AdamW.
         if any(values):
             table.add_row(label, *values)
     return table

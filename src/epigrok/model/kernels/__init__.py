@@ -1,1 +1,1 @@
-"""GPU kernels of a training step in bfloat16. None adds up in an order that may change."""
+"""GPU kernels of a training step in bfloat16. Every sum has a fixed order."""

@@ -5,7 +5,8 @@ plain path of `model.attention` up to the rounding of the inputs' precision. In 
 training step the projections of a position are a row of a table, chosen by its token: the kernels
 look them up and nobody writes them out.
 
-Letters: B rows, T queries, L keys, N positions of all rows, D width (of all heads), W window.
+Letters: B sequences, T queries, L keys, N positions of all sequences, D width (of all heads),
+W window.
 """
 
 from typing import NamedTuple
@@ -145,7 +146,7 @@ def attend_forward(inputs, tokens, rotary, num_heads: int, shape: tuple[int, int
         tokens: Of all positions, where `inputs` are rows of a table; otherwise None.
         rotary: Cosines and sines, for bfloat16 in half precision.
         num_heads: Heads side by side in a row.
-        shape: Rows B, queries T and keys L of each.
+        shape: Sequences B, queries T and keys L of each.
         asking: Positions of the queries.
     """
     query, key, _ = inputs

@@ -3,7 +3,8 @@
 The usual scheme (Dao 2023): probabilities are recomputed from the saved normaliser of each query.
 Every gradient is made by one program, so that nothing is added up across programs.
 
-Letters: B rows, T queries, L keys, N positions of all rows, D width (of all heads), W window.
+Letters: B sequences, T queries, L keys, N positions of all sequences, D width (of all heads),
+W window.
 """
 
 from typing import NamedTuple
@@ -25,7 +26,7 @@ class Tiling(NamedTuple):
     """How the gradients of a head are made."""
 
     is_split: bool
-    """Whether queries on one side, keys and values on the other, have programs of their own."""
+    """Whether queries have programs of their own, apart from keys and values."""
     tile: int
     """Positions whose gradients a program makes at a time; all queries where it is not split."""
     depth: int

@@ -1,11 +1,11 @@
-"""Two products with a ReLU between them; nothing is rectified or masked by itself.
+"""The feed-forward layer: two products, with the ReLU between them fused into one of them.
 
 Done apart, masking reads and writes the widest activations of the network once more, which takes as
 long as a product. Narrow networks wait for memory, not for multipliers: for them both products are
 one kernel, which writes what lies between but does not read it again. The GPU fetches whole tiles
 by itself (Hopper and later).
 
-Letters: N positions of all rows, D width, F feed-forward width.
+Letters: N positions of all sequences, D width, F feed-forward width.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""LayerNorm together with what comes before it: the residual stream takes up an update.
+"""LayerNorm in one kernel with what comes before it: adding an update to the residual stream.
 
 One kernel forward and one backward, each reading and writing the stream once. The gradients of gain
 and bias are sums over all positions: each program sums its own share in order, and the shares are
@@ -23,7 +23,7 @@ NUM_SHARES = 528
 
 
 class Picked(NamedTuple):
-    """Positions of rows of `length` at which something is asked: some of all positions."""
+    """The positions that ask, in sequences of `length`: `number` of them, every `step`-th."""
 
     length: int
     number: int

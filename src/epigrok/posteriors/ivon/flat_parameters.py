@@ -12,7 +12,7 @@ from epigrok.errors import UserError
 
 @dataclass
 class GradientWatch:
-    """Notices backward passes that reach the parameters while nobody expects one."""
+    """Notices backward passes that reach the parameters outside of a sample."""
 
     is_expecting: bool = False
     saw_unexpected: bool = False
@@ -47,7 +47,7 @@ class FlatParameters:
 
     @property
     def wide_dtype(self) -> torch.dtype:
-        """The parameters' type or float32: in less, a sum of small changes stands still."""
+        """The parameters' type or float32: narrower types would round small changes away."""
         return torch.promote_types(self.live.dtype, torch.float32)
 
     def views_of(self, flat: Float[Tensor, " N"]) -> list[Tensor]:
@@ -63,7 +63,7 @@ class FlatParameters:
             wide.copy_(torch.where(self.live == wide.to(self.live.dtype), wide, self.live))
 
     def require_attached(self) -> None:
-        """Refuse to go on without the parameters: moving or converting a model takes them away."""
+        """Refuse to go on if the parameters left the buffer: the model was moved or converted."""
         # Addresses are compared on the host, so a captured step does not wait for the device.
         for parameter, view in zip(self._parameters, self._live_views):
             if parameter.data_ptr() != view.data_ptr():
@@ -86,7 +86,7 @@ class FlatParameters:
         return all(parameter.grad is None for parameter in self._parameters)
 
     def has_unexpected_gradients(self) -> bool:
-        """Whether a backward pass nobody expected has left gradients behind."""
+        """Whether a backward pass outside of a sample has left gradients behind."""
         # The values are looked at after such a pass only: that waits for the device.
         return self.watch.saw_unexpected and any(
             p.grad is not None and bool(p.grad.any()) for p in self._parameters

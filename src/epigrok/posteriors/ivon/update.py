@@ -32,7 +32,7 @@ def perturb(
     noise = normal(key, (live.shape[0],), state["step"], live.device)
     sample = state["mean"] + sigma(state["hessian"], ess, weight_decay) * noise
     live.copy_(sample)
-    # Of the sample itself: narrow live weights round it, which the Hessian must not be told.
+    # Of the exact sample: narrow live weights round it, and the Hessian must not see that.
     deviation.copy_(sample - state["mean"])
 
 

@@ -48,14 +48,14 @@ class PoolOptions:
     patience_seconds: float | None = None
     """How long to wait for a run that another process holds; by default for ever."""
     time_limit: float | None = None
-    """Seconds after which the pool stops; it starts no run that cannot finish before, as far as
-    the finished ones tell."""
+    """Seconds after which the pool stops. Judging by the runs that have finished, it starts none
+    that would not finish in time."""
     runs_per_worker: int = 1
     """How many runs a worker may do one after the other; only the first has to start up. After a
     failure the others get a new worker."""
     stagger: float = 0.0
-    """Least seconds between two starts: runs of equal length would else start up, evaluate and end
-    all at once, and the device would wait."""
+    """Least seconds between two starts. Without it, runs of equal length start up, evaluate and end
+    all at once, and the device waits."""
 
 
 def run_pool(
@@ -179,7 +179,7 @@ class _Pool:
         return inf if limit is None else self._started + limit - time.time()
 
     def _seconds_for(self, run: RunDirectory) -> float:
-        """How long a run will take; 0 as long as none has finished, for nothing is known then."""
+        """Expected seconds of a run, from the one that finished last; 0 until one has."""
         return self._steps_of(run) * self._seconds_per_step if self._seconds_per_step else 0.0
 
     @staticmethod

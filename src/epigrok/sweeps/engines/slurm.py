@@ -25,7 +25,7 @@ from epigrok.sweeps.engines.slots import Slot, num_cores
 from epigrok.sweeps.engines.slurm_queue import Submission, runs_in_queue
 
 _ALWAYS = 1_000_000
-"""Requeues that submitit allows a job: our own code decides, not this count."""
+"""Requeues that submitit allows a job; so many that our own code decides, not this limit."""
 _RESOLUTION_SECONDS = 60
 """SLURM may send its warning this much too early."""
 

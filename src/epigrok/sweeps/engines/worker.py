@@ -70,7 +70,7 @@ def start_worker(
 
 
 def opened_log(run: RunDirectory) -> TextIO:
-    """The log of a run, ready for what a worker prints from now on."""
+    """Open the log of a run for a worker that starts now."""
     log = own_path(run.path, run.log.name).open("a", encoding="utf-8", errors="replace")
     log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')}\n")
     log.flush()

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from epigrok.errors import UserError
-from epigrok.monitor.adapters.torchmetrics import EpistemicUncertainty
+from epigrok.integrations.torchmetrics import EpistemicUncertainty
 from epigrok.random_streams import normal, stream_key
 from epigrok.uncertainty import decompose
 

@@ -15,9 +15,9 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from lightning.pytorch import LightningModule, Trainer
 
+from epigrok.integrations.lightning import GrokMonitorCallback
+from epigrok.integrations.look_plan import LookPlan
 from epigrok.monitor import GrokMonitor
-from epigrok.monitor.adapters.lightning import GrokMonitorCallback
-from epigrok.monitor.adapters.plan import LookPlan
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 LOADER = DataLoader(TensorDataset(SEEN_X, taught_labels(SEEN_X)), batch_size=len(SEEN_X))

@@ -1,4 +1,4 @@
-"""When a callback looks, what it passes on, and when it stops training."""
+"""When a callback lets the monitor look, what it tells it, and when it stops training."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,9 +17,10 @@ class LookPlan:
     every: int = 100
     """Steps between looks."""
     train_accuracy: str | None = None
-    """Name under which the loop logs its training accuracy, and"""
+    """Name under which the loop logs its training accuracy."""
     train_loss: str | None = None
-    """its training loss. Without either the monitor gates itself."""
+    """Name under which it logs its training loss. Without either, confidence on seen inputs decides
+    whether the training set is fitted."""
     stop_when: State | None = None
     """State in which training stops, once all watched sets are in it."""
 

@@ -4,8 +4,8 @@ import pytest
 from taught_network import HELD_OUT_X, SEEN_X, untaught_network
 
 from epigrok.errors import UserError
+from epigrok.integrations.look_plan import LookPlan
 from epigrok.monitor import GrokMonitor
-from epigrok.monitor.adapters.plan import LookPlan
 
 
 def monitor() -> GrokMonitor:

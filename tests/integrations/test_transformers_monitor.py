@@ -11,9 +11,9 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import Dataset
 from transformers import Trainer, TrainingArguments
 
+from epigrok.integrations.look_plan import LookPlan
+from epigrok.integrations.transformers import GrokMonitorCallback
 from epigrok.monitor import GrokMonitor
-from epigrok.monitor.adapters.plan import LookPlan
-from epigrok.monitor.adapters.transformers import GrokMonitorCallback
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 

@@ -1,1 +1,0 @@
-"""The monitor inside other people's training loops: Lightning, Hugging Face, torchmetrics."""
