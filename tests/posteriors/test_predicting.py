@@ -55,7 +55,7 @@ def test_nothing_depends_on_what_is_kept_or_on_the_size_of_blocks(
     posterior = WeightNoise.relative(model, 0.3)
     expected = epigrok.predict(model, posterior, INPUTS, num_samples=5)
     monkeypatch.setattr(predicting, "ELEMENTS_KEPT", kept)
-    monkeypatch.setattr(predicting, "ELEMENTS_PER_BLOCK", block)
+    monkeypatch.setattr(predicting, "elements_per_block", lambda device: block)
     found = epigrok.predict(model, posterior, INPUTS, num_samples=5)
     torch.testing.assert_close(found.probs, expected.probs)
     for name in predicting.UNCERTAINTIES:

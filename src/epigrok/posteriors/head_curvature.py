@@ -159,7 +159,7 @@ class Evidence:
 
     def log_at(self, prior_precision: float) -> float:
         """Its value at the prior precision δ."""
-        log_ratio = torch.log1p(self.values / prior_precision).sum().item()
+        log_ratio = (self.values / prior_precision).log1p_().sum().item()
         penalty = prior_precision * self.squared_norm
         return -self.negative_log_likelihood - 0.5 * (log_ratio + penalty)
 

@@ -13,12 +13,10 @@ from torch import Tensor, nn
 
 from epigrok.errors import UserError
 from epigrok.posteriors.calling import Forward, counted_positions, evaluating
-from epigrok.posteriors.protocol import Posterior, sampled_logits
+from epigrok.posteriors.protocol import Posterior, elements_per_block, sampled_logits
 from epigrok.uncertainty import EntropyStream, ErrorStream, StandardErrors, log_probabilities
 
 UNCERTAINTIES = ("total", "aleatoric", "epistemic")
-ELEMENTS_PER_BLOCK = 1 << 22
-"""Logits worked on at a time; bounds memory, changes no number."""
 ELEMENTS_KEPT = 1 << 25
 """Logits are kept for the standard errors up to this many numbers, and else made again."""
 
@@ -118,21 +116,28 @@ def _streamed(
     streams: list[EntropyStream] = []
     kept: list[Tensor] = []
     for logits_NC in draws():
-        blocks = logits_NC.split(max(1, ELEMENTS_PER_BLOCK // logits_NC.shape[-1]))
+        blocks = _blocks_of_rows(logits_NC)
         streams = streams or [EntropyStream() for _ in blocks]
         for stream, block_nC in zip(streams, blocks):
             stream.add(log_probabilities(block_nC))
         if num_samples * logits_NC.numel() <= ELEMENTS_KEPT:
             kept.append(logits_NC)
+    parts = [stream.decomposition() for stream in streams]
+    probs_NC = torch.cat([stream.mean_probs() for stream in streams])
     error_streams = [ErrorStream(stream.log_mean_probs()) for stream in streams]
+    # They are several times the size of the predictions.
+    del streams
     for logits_NC in kept or draws():
-        blocks = logits_NC.split(max(1, ELEMENTS_PER_BLOCK // logits_NC.shape[-1]))
+        blocks = _blocks_of_rows(logits_NC)
         for errors, block_nC in zip(error_streams, blocks):
             errors.add(log_probabilities(block_nC))
-    parts = [stream.decomposition() for stream in streams]
     error_parts = [errors.standard_errors() for errors in error_streams]
     return (
-        torch.cat([stream.mean_probs() for stream in streams]),
+        probs_NC,
         {name: torch.cat([getattr(part, name) for part in parts]) for name in UNCERTAINTIES},
         {name: torch.cat([getattr(part, name) for part in error_parts]) for name in UNCERTAINTIES},
     )
+
+
+def _blocks_of_rows(logits_NC: Float[Tensor, "N C"]) -> tuple[Float[Tensor, "_ C"], ...]:
+    return logits_NC.split(max(1, elements_per_block(logits_NC.device) // logits_NC.shape[-1]))
