@@ -117,6 +117,7 @@ def test_a_loader_with_a_sampler_of_its_own_stays_within_it() -> None:
         (3, "seen must be a tensor"),
         ("train", "seen must be a tensor"),
         ({"scale": 3.0}, "seen holds no tensor"),
+        (X.numpy(), "no tensor, but ndarray.*torch.as_tensor"),
         ((X, Y[:10]), "different lengths"),
         (torch.tensor(3.0), "different lengths"),
     ],

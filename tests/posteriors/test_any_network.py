@@ -44,7 +44,12 @@ def posterior_of(kind: str, name: str, case: Case) -> Any:
     if kind == "ensemble":
         return Ensemble.of([case.model, made(name, seed=1).model])
     if kind == "ivon":
-        return IVON(case.model.parameters(), 0.1, ess=100.0, hess_init=0.5).posterior(case.model)
+        optimiser = IVON(case.model.parameters(), 0.1, ess=100.0, hess_init=0.5, betas=(0.9, 0.9))
+        with optimiser.sampled_weights():
+            case.call(case.model).square().mean().backward()
+        optimiser.step()
+        optimiser.zero_grad()
+        return optimiser.posterior(case.model)
     makers = {
         "point": Point.of,
         "weight-noise": lambda model: WeightNoise.relative(model, 0.3),
@@ -61,11 +66,22 @@ def expected_probs(kind: str, name: str, case: Case, posterior: Any) -> list[Ten
         return [probs_of(case, model) for model in (case.model, made(name, seed=1).model)]
     if kind == "mc-dropout":
         return [dropout_probs(case, posterior.sample(index).seed) for index in range(NUM_SAMPLES)]
-    number = 1 if kind == "point" else NUM_SAMPLES
-    copies = [deepcopy(case.model) for _ in range(number)]
-    for index, copy in enumerate(copies):
-        copy.load_state_dict(posterior.sample(index), strict=False)
-    return [probs_of(case, copy) for copy in copies]
+    if kind == "point":
+        return [probs_of(case, case.model)]
+    return [probs_of(case, noisy_copy(kind, case, posterior, s)) for s in range(NUM_SAMPLES)]
+
+
+@torch.no_grad()
+def noisy_copy(kind: str, case: Case, posterior: Any, index: int) -> nn.Module:
+    """The network with noise on its weights: on those IVON trains, or a share of each matrix."""
+    copy = deepcopy(case.model)
+    for name, weights in copy.named_parameters():
+        noise = normal(stream_key(0, f"posterior:{name}"), tuple(weights.shape), index)
+        if kind == "ivon" and name in posterior.deviation:
+            weights += posterior.deviation[name] * noise
+        elif kind == "weight-noise" and weights.ndim > 1:
+            weights += 0.3 * weights.std() * noise
+    return copy
 
 
 @torch.no_grad()
@@ -187,7 +203,7 @@ class Snapshot:
 def test_uncertainty_of_a_network_under_a_posterior(name: str, kind: str) -> None:
     case = made(name)
     if kind == "ivon":
-        # Its parameters become views when the optimiser is built, so that comes first.
+        # It trains the network, whose parameters become views, so that comes first.
         posterior = posterior_of(kind, name, case)
         before = Snapshot(case.model)
     else:
@@ -217,6 +233,10 @@ def test_uncertainty_of_a_network_under_a_posterior(name: str, kind: str) -> Non
     with pytest.raises(RuntimeError, match="boom"):
         epigrok.predict(case.model, posterior, case.inputs, forward=fails)
     before.require_same(case.model)
+    if kind in LAPLACE:
+        with pytest.raises(RuntimeError, match="boom"):
+            LAPLACE[kind].fit(case.model, case.loader, forward=fails)
+        before.require_same(case.model)
 
 
 @pytest.mark.parametrize("structure", ["full", "diag"])

@@ -13,6 +13,7 @@ from epigrok.errors import UserError
 from epigrok.posteriors.calling import (
     counted_positions,
     evaluating,
+    explaining_wrong_inputs,
     network_logits,
     split_batch,
     swapped_logits,
@@ -55,6 +56,7 @@ def test_labels_are_no_input() -> None:
         lambda logits: {"loss": None, "logits": logits},
         lambda logits: SimpleNamespace(logits=logits),
         lambda logits: (logits, "cache"),
+        lambda logits: (logits, torch.zeros(2, 5, 6)),
     ],
 )
 def test_logits_are_found_in_what_a_model_returns(wrap: Callable[[Tensor], Any]) -> None:
@@ -70,11 +72,37 @@ def test_logits_are_found_in_what_a_model_returns(wrap: Callable[[Tensor], Any])
         (lambda logits: logits[0], r"shape \[3\]"),
         (lambda logits: logits[:, :1], r"two or more classes.*\[5, 1\]"),
         (lambda logits: logits.argmax(dim=-1, keepdim=True), "int64"),
+        (lambda logits: (torch.zeros(5, 8), logits), r"several .*\[\[5, 8\], \[5, 3\]\].*forward="),
+        (lambda logits: logits[:, :, None, None].expand(-1, -1, 2, 4), r"\[5, 3, 2, 4\].*movedim"),
     ],
 )
 def test_other_outputs_are_refused(wrap: Callable[[Tensor], Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         network_logits(Sum(wrap), X)
+
+
+def test_forward_says_where_the_classes_of_an_image_are() -> None:
+    """Classes in the second dimension, as of a convolution, were once taken to be the last."""
+    model = Sum(lambda logits: logits[:, :, None, None].expand(-1, -1, 2, 4))
+    found = network_logits(model, X, lambda model, inputs: model(inputs).movedim(1, -1))
+    assert torch.equal(found[:, 1, 3], model.layer(X))
+
+
+def test_inputs_that_a_model_does_not_take_are_explained() -> None:
+    model = Sum(lambda logits: logits + "1")
+    with (
+        pytest.raises(
+            UserError, match=r"Sum does not take these inputs: .*without labels.*forward="
+        ),
+        explaining_wrong_inputs(model, (X, X, X), None),
+    ):
+        network_logits(model, (X, X, X))
+    # A mistake inside the model is its own.
+    with (
+        pytest.raises(TypeError, match=r"unsupported|must be"),
+        explaining_wrong_inputs(model, X, None),
+    ):
+        network_logits(model, X)
 
 
 def test_forward_gets_the_model_itself_with_the_swapped_weights_in_it() -> None:
@@ -83,8 +111,9 @@ def test_forward_gets_the_model_itself_with_the_swapped_weights_in_it() -> None:
         model, {"layer.weight": weight}, X, lambda model, inputs: model.layer(inputs)
     )
     assert torch.equal(found, X @ weight.T + model.layer.bias)
-    with pytest.raises(UserError, match="no parameter or buffer called 'head'"):
-        swapped_logits(model, {"head": weight}, X)
+    for name, tensor in (("head", weight), ("layer.weight", weight[:2])):
+        with pytest.raises(UserError, match=f"another model: .*{name!r}.* pass the model that"):
+            swapped_logits(model, {name: tensor}, X)
 
 
 def test_a_batch_is_a_pair_or_a_mapping_with_labels() -> None:
@@ -114,6 +143,14 @@ def test_padding_ignored_labels_and_the_mask_do_not_count() -> None:
         counted_positions(logits, labels=torch.zeros(2))
     with pytest.raises(UserError, match=r"the attention mask: shape \[2, 3\]"):
         counted_positions(logits[:, 1:], inputs)
+
+
+def test_a_decoder_has_a_mask_of_its_own() -> None:
+    """The encoder's, if it happened to have the same shape, once left out positions."""
+    inputs = {"attention_mask": torch.tensor([[1, 0]]), "decoder_input_ids": torch.ones(1, 2)}
+    assert counted_positions(torch.zeros(1, 2, 7), inputs).all()
+    inputs["decoder_attention_mask"] = torch.tensor([[0, 1]])
+    assert counted_positions(torch.zeros(1, 2, 7), inputs).tolist() == [[False, True]]
 
 
 def restless() -> nn.Module:

@@ -55,7 +55,8 @@ def test_neither_curvature_nor_samples_depend_on_the_size_of_blocks(
 ) -> None:
     head, answers = problem()
     whole = DiagonalLaplace.from_answers(head, answers, 1.0)
-    monkeypatch.setattr(diagonal_laplace, "ELEMENTS_PER_BLOCK", block)
+    monkeypatch.setattr(diagonal_laplace, "LOGITS_PER_BLOCK", block)
+    monkeypatch.setattr(diagonal_laplace, "elements_per_block", lambda device: block)
     found = DiagonalLaplace.from_answers(head, answers, 1.0)
     torch.testing.assert_close(found.precision_CD, whole.precision_CD)
     torch.testing.assert_close(whole.sample_head(2), found.sample_head(2))

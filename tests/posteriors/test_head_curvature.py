@@ -131,8 +131,39 @@ def test_labels_of_a_causal_model_belong_to_the_position_before() -> None:
     assert torch.equal(torch.cat([part for _, part in answers]), labels[:, 1:].flatten())
 
 
-def test_batches_without_labels_and_no_batches_are_refused() -> None:
-    with pytest.raises(UserError, match="needs labels"):
-        head_answers(PerToken(), [X])
+@pytest.mark.parametrize("labels", [torch.zeros(4).long(), torch.zeros(4, 2).long()])
+def test_labels_for_a_forward_of_ones_own_are_not_moved(labels: Tensor) -> None:
+    """They were once moved by a position too many, where there were two of three tokens."""
+    batch = {"x": X, "input_ids": torch.zeros(4, 3), "labels": labels}
+
+    def forward(model: PerToken, batch: dict[str, Tensor]) -> Tensor:
+        logits = model(batch["x"])
+        return logits[:, -1] if labels.ndim == 1 else logits[:, :-1]
+
+    _, answers = head_answers(PerTokenForCausalLM(), [batch], forward=forward)
+    assert sum(len(part) for _, part in answers) == labels.numel()
+
+
+BATCHES = {
+    "no label": (X, "needs labels, .* got none"),
+    "label under another name": ({"x": X, "label": 1}, r"mapping with \['label', 'x'\]"),
+    "an example of a data set": ((X[0], torch.tensor(1)), "single examples; pass DataLoader"),
+    "an example with a plain label": ({"x": X[0], "labels": 1}, "single examples"),
+    "three parts": ((X, X, X), "3 parts: Tensor, Tensor, Tensor"),
+    "labels that are no classes": ((X, torch.zeros(4, 3)), "numbers of classes, got torch.float32"),
+    "a label too large": ((X, torch.full((4, 3), 4)), "between 0 and 3, .* got 4 to 4"),
+    "a negative label": ((X, torch.full((4, 3), -1)), "got -1 to -1"),
+    "inputs with labels among them": (((X, X), torch.zeros(4, 3)), "does not take these inputs"),
+}
+
+
+@pytest.mark.parametrize("case", BATCHES)
+def test_batches_that_a_fit_cannot_use_are_refused_in_a_sentence(case: str) -> None:
+    batch, sentence = BATCHES[case]
+    with pytest.raises(UserError, match=sentence):
+        head_answers(PerToken(), [batch])
+
+
+def test_a_loader_without_batches_is_refused() -> None:
     with pytest.raises(UserError, match="the loader has none"):
         head_answers(PerToken(), [])

@@ -1,5 +1,6 @@
 """Predictions under a posterior: uncertainties, what counts, and a model that is left alone."""
 
+from copy import deepcopy
 from math import log
 from typing import Any
 
@@ -7,10 +8,19 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.utils.data import DataLoader
 
 import epigrok
 from epigrok.errors import UserError
-from epigrok.posteriors import Ensemble, LastLayerLaplace, Point, WeightNoise, predicting
+from epigrok.posteriors import (
+    DiagonalLaplace,
+    Ensemble,
+    ExactLaplace,
+    LastLayerLaplace,
+    Point,
+    WeightNoise,
+    predicting,
+)
 from epigrok.uncertainty import decompose
 
 INPUTS = torch.randn(7, 4, generator=torch.Generator().manual_seed(1))
@@ -55,7 +65,7 @@ def test_nothing_depends_on_what_is_kept_or_on_the_size_of_blocks(
     posterior = WeightNoise.relative(model, 0.3)
     expected = epigrok.predict(model, posterior, INPUTS, num_samples=5)
     monkeypatch.setattr(predicting, "ELEMENTS_KEPT", kept)
-    monkeypatch.setattr(predicting, "ELEMENTS_PER_BLOCK", block)
+    monkeypatch.setattr(predicting, "elements_per_block", lambda device: block)
     found = epigrok.predict(model, posterior, INPUTS, num_samples=5)
     torch.testing.assert_close(found.probs, expected.probs)
     for name in predicting.UNCERTAINTIES:
@@ -132,3 +142,35 @@ def test_what_cannot_be_predicted_is_refused() -> None:
         epigrok.predict(model, WeightNoise.relative(model, 0.1), INPUTS, num_samples=0)
     with pytest.raises(UserError, match="'isotropic' are not finite"):
         epigrok.predict(model, WeightNoise.isotropic(model, 1e38), INPUTS)
+    with pytest.raises(UserError, match="got LastLayerLaplace"):
+        epigrok.predict(model, LastLayerLaplace, INPUTS)
+    with pytest.raises(UserError, match="one batch, got DataLoader"):
+        epigrok.predict(model, Point.of(model), DataLoader(INPUTS))
+    with pytest.raises(UserError, match="does not take these inputs"):
+        epigrok.predict(model, Point.of(model), (INPUTS, torch.zeros(7)))
+
+
+def test_probabilities_are_not_taken_for_logits() -> None:
+    """Their softmax is nearly uniform, so that everything looked uncertain."""
+    model = network()
+    probs = nn.Sequential(model, nn.Softmax(dim=-1))
+    noise = WeightNoise.relative(probs, 0.3)
+    with pytest.raises(UserError, match=r"returns probabilities.*\.log\(\)"):
+        epigrok.predict(probs, noise, INPUTS)
+    found = epigrok.predict(probs, noise, INPUTS, forward=lambda model, x: model(x).log())
+    direct = epigrok.predict(probs, noise, INPUTS, forward=lambda model, x: model[0](x))
+    torch.testing.assert_close(found.total, direct.total, rtol=1e-5, atol=0.0)
+
+
+@pytest.mark.parametrize("kind", [LastLayerLaplace, DiagonalLaplace, ExactLaplace])
+def test_a_head_posterior_is_refused_where_the_head_is_another(kind: Any) -> None:
+    """It once predicted with the old head on the features of a network that trained on."""
+    model, labels = network(), torch.tensor([0, 1, 2, 0, 1, 2, 0])
+    posterior = kind.fit(model, [(INPUTS, labels)], prior=1.0)
+    epigrok.predict(deepcopy(model).bfloat16(), posterior, INPUTS.bfloat16())
+    with torch.no_grad():
+        model[3].bias += 0.1
+    with pytest.raises(UserError, match=r"fitted to .* other weights.* fit it again"):
+        epigrok.predict(model, posterior, INPUTS)
+    with pytest.raises(UserError, match=r"Head\(3 x 8 .* the model's Head\(5 x 8 "):
+        epigrok.predict(nn.Sequential(*model[:3], nn.Linear(8, 5)), posterior, INPUTS)

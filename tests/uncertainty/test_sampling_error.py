@@ -41,3 +41,11 @@ def test_they_keep_their_digits_where_samples_hardly_differ() -> None:
 
 def test_one_sample_has_none() -> None:
     assert errors_of(log_probs(1)).total.isnan().all()
+
+
+def test_an_impossible_class_does_not_spoil_them() -> None:
+    possible = log_probs(8)
+    padding = torch.full_like(possible[..., :1], -torch.inf)
+    found, expected = errors_of(torch.cat([possible, padding], dim=-1)), errors_of(possible)
+    torch.testing.assert_close(found.epistemic, expected.epistemic)
+    torch.testing.assert_close(found.total, expected.total)

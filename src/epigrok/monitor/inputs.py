@@ -150,7 +150,10 @@ def _inputs_in(batch: Any) -> Any:
 def _checked(batch: Any, name: str) -> Any:
     tensors = list(_tensors(batch))
     if not tensors:
-        raise UserError(f"{name} holds no tensor, but {type(batch).__name__}")
+        raise UserError(
+            f"{name} holds no tensor, but {type(batch).__name__}; make tensors of it, with "
+            "torch.as_tensor for instance"
+        )
     lengths = {len(part) if part.ndim else 0 for part in tensors}
     if len(lengths) > 1 or any(part.ndim == 0 for part in tensors):
         shapes = [list(part.shape) for part in tensors]

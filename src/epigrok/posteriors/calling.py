@@ -2,11 +2,13 @@
 
 Inputs are a tensor, a tuple or list of arguments, or a mapping of keyword arguments as Hugging Face
 makes them. The logits are the output itself, its `logits`, or the first element of a tuple; they
-have one entry per class in their last dimension. For anything else there is `forward`.
+have one entry per class in their last dimension. For anything else there is `forward`. What could
+be read in two ways is refused.
 
 Letters: C classes.
 """
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -32,18 +34,46 @@ IGNORE_INDEX = -100
 
 def call(model: nn.Module, inputs: Any) -> Any:
     """The output of `model` for inputs of any of the three kinds."""
+    args, kwargs = _arguments(inputs)
+    return model(*args, **kwargs)
+
+
+def _arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if isinstance(inputs, Mapping):
-        return model(**{name: value for name, value in inputs.items() if name != LABELS})
-    if isinstance(inputs, (tuple, list)):
-        return model(*inputs)
-    return model(inputs)
+        return (), {name: value for name, value in inputs.items() if name != LABELS}
+    return tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,), {}
+
+
+@contextmanager
+def explaining_wrong_inputs(
+    model: nn.Module, inputs: Any, forward: Forward | None
+) -> Iterator[None]:
+    """Say in one sentence that a model's own `forward` takes other arguments than these inputs."""
+    try:
+        yield
+    except TypeError as error:
+        if forward is not None or _is_callable_on(model, inputs):
+            raise
+        raise UserError(
+            f"{type(model).__name__} does not take these inputs: {error}; pass them as its forward "
+            "takes them, without labels, or pass forward=lambda model, inputs: …"
+        ) from error
+
+
+def _is_callable_on(model: nn.Module, inputs: Any) -> bool:
+    args, kwargs = _arguments(inputs)
+    try:
+        inspect.signature(model.forward).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 def network_logits(
     model: nn.Module, inputs: Any, forward: Forward | None = None
 ) -> Float[Tensor, "*positions C"]:
     """The logits of `model`, in the mode it is in."""
-    return logits_in((forward or call)(model, inputs))
+    return logits_in((forward or call)(model, inputs), is_chosen=forward is not None)
 
 
 def swapped_logits(
@@ -53,11 +83,10 @@ def swapped_logits(
 
     `forward` gets the model itself, so it may call any of its methods.
     """
-    unknown = tensors.keys() - _names(model)
-    if unknown:
-        raise UserError(f"the model has no parameter or buffer called {sorted(unknown)[0]!r}")
+    _require_place(model, tensors)
     named = {f"model.{name}": tensor for name, tensor in tensors.items()}
-    return logits_in(functional_call(_Called(model, forward or call), named, (inputs,)))
+    output = functional_call(_Called(model, forward or call), named, (inputs,))
+    return logits_in(output, is_chosen=forward is not None)
 
 
 class _Called(nn.Module):
@@ -72,13 +101,25 @@ class _Called(nn.Module):
         return self._forward(self.model, inputs)
 
 
-def _names(model: nn.Module) -> set[str]:
-    parameters = model.named_parameters(remove_duplicate=False)
-    return {name for name, _ in [*parameters, *model.named_buffers(remove_duplicate=False)]}
+def _require_place(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse tensors of another model, of which `functional_call` would ignore some."""
+    of_model = {
+        **dict(model.named_parameters(remove_duplicate=False)),
+        **dict(model.named_buffers(remove_duplicate=False)),
+    }
+    for name, tensor in tensors.items():
+        own = of_model.get(name)
+        if own is None or own.shape != tensor.shape:
+            found = "none" if own is None else f"one of shape {list(own.shape)}"
+            raise UserError(
+                f"the posterior is one of another model: it has a parameter or buffer called "
+                f"{name!r} of shape {list(tensor.shape)}, and this model has {found}; pass the "
+                "model that it was made of"
+            )
 
 
-def logits_in(output: Any) -> Float[Tensor, "*positions C"]:
-    """The logits in what a model returned."""
+def logits_in(output: Any, is_chosen: bool = False) -> Float[Tensor, "*positions C"]:
+    """The logits in what a model, or a `forward` that chooses, returned."""
     logits = output
     if isinstance(output, Mapping) and "logits" in output:
         logits = output["logits"]
@@ -86,6 +127,7 @@ def logits_in(output: Any) -> Float[Tensor, "*positions C"]:
         logits = output.logits
     elif isinstance(output, (tuple, list)) and output:
         logits = output[0]
+        _require_one_candidate(output)
     if not isinstance(logits, Tensor):
         kind = f"a mapping with {sorted(output)}" if isinstance(output, Mapping) else type(output)
         raise UserError(
@@ -98,11 +140,28 @@ def logits_in(output: Any) -> Float[Tensor, "*positions C"]:
             f"shape {list(logits.shape)} of {logits.dtype}; pass forward=lambda model, inputs: …, "
             "which returns them so"
         )
+    if logits.ndim > 3 and not is_chosen:
+        raise UserError(
+            f"the output has shape {list(logits.shape)}, and the classes may be any dimension but "
+            "the first; pass forward=lambda model, inputs: model(inputs).movedim(1, -1), if they "
+            "are the second, so that they become the last"
+        )
     return logits
 
 
-def split_batch(batch: Any) -> tuple[Any, Tensor | None]:
-    """Inputs and labels of a batch: a pair, a mapping with `labels`, or inputs alone.
+def _require_one_candidate(output: tuple[Any, ...] | list[Any]) -> None:
+    """Refuse a tuple that has other tensors with a row for each of the first one's."""
+    tensors = [part for part in output if isinstance(part, Tensor) and part.is_floating_point()]
+    shapes = [list(part.shape) for part in tensors if 2 <= part.ndim <= 3]
+    if len(shapes) > 1 and len({shape[0] for shape in shapes}) < len(shapes):
+        raise UserError(
+            f"the model returned several tensors that may be the logits, of shapes {shapes}; pass "
+            "forward=lambda model, inputs: model(inputs)[0], or whichever they are"
+        )
+
+
+def split_batch(batch: Any) -> tuple[Any, Any]:
+    """Inputs and labels of a batch: a pair, a mapping with `labels`, or inputs alone and None.
 
     A mapping stays whole, because a `forward` of yours may want its labels.
     """
@@ -110,8 +169,11 @@ def split_batch(batch: Any) -> tuple[Any, Tensor | None]:
         return batch, batch.get(LABELS)
     if isinstance(batch, (tuple, list)):
         if len(batch) != 2 or not isinstance(batch[1], Tensor):
+            kinds = ", ".join(type(part).__name__ for part in batch)
             raise UserError(
-                f"a batch must be a pair of inputs and labels or a mapping, got {len(batch)} parts"
+                "a batch must be a pair of inputs and a tensor of labels, or a mapping with "
+                f"{LABELS!r}, got {len(batch)} parts: {kinds}; yield ((…, …), labels) for several "
+                "inputs"
             )
         return batch[0], batch[1]
     return batch, None
@@ -123,10 +185,14 @@ def labels_at_their_logits(
     """Labels moved to the positions whose logits answer them.
 
     Hugging Face's causal models take the tokens themselves as labels, and shift them in their loss:
-    the logits at a position answer the label after it.
+    the logits at a position answer the label after it. Labels of another shape than the tokens
+    were made for a `forward` of one's own, and stay.
     """
     is_causal = any(type(module).__name__.endswith(CAUSAL) for module in model.modules())
-    if not (is_causal and isinstance(batch, Mapping)):
+    if not (is_causal and isinstance(batch, Mapping)) or labels.ndim != 2:
+        return labels
+    tokens = batch.get("input_ids")
+    if tokens is not None and tokens.shape != labels.shape:
         return labels
     return torch.cat([labels[:, 1:], torch.full_like(labels[:, :1], ignore_index)], dim=1)
 
@@ -145,7 +211,7 @@ def counted_positions(
     """
     shape = logits.shape[:-1]
     is_counted = torch.ones(shape, dtype=torch.bool, device=logits.device)
-    attended = inputs.get(ATTENTION_MASK) if isinstance(inputs, Mapping) else None
+    attended = _attention_mask(inputs) if isinstance(inputs, Mapping) else None
     is_pooled = len(shape) == 1 and attended is not None and attended.numel() != shape.numel()
     parts = {
         "the mask": mask,
@@ -157,9 +223,18 @@ def counted_positions(
             continue
         # A model may have flattened sequences and positions into rows.
         if part.shape != shape and (len(shape) > 1 or part.numel() != shape.numel()):
-            raise UserError(f"{name}: shape {list(part.shape)}, the predictions' is {list(shape)}")
+            raise UserError(
+                f"{name}: shape {list(part.shape)}, the predictions' is {list(shape)}; they must "
+                "have an entry for each prediction"
+            )
         is_counted &= part.bool().view(shape).to(logits.device)
     return is_counted
+
+
+def _attention_mask(inputs: Mapping[str, Any]) -> Any:
+    """The mask of the sequence that is predicted, which with a decoder is not the encoder's."""
+    has_decoder = any(name.startswith("decoder_") for name in inputs)
+    return inputs.get(f"decoder_{ATTENTION_MASK}" if has_decoder else ATTENTION_MASK)
 
 
 @contextmanager

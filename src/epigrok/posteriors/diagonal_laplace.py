@@ -26,10 +26,11 @@ from epigrok.posteriors.head_curvature import (
     require_head,
 )
 from epigrok.posteriors.head_gaussian import HeadGaussian
+from epigrok.posteriors.protocol import elements_per_block
 from epigrok.random_streams import normal, stream_key
 
-ELEMENTS_PER_BLOCK = 1 << 22
-"""Numbers worked on at a time; bounds memory, changes no number but for rounding."""
+LOGITS_PER_BLOCK = 1 << 22
+"""Logits of a fit at a time; bounds memory, changes no number but for rounding."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,7 +76,8 @@ class DiagonalLaplace(HeadGaussian):
 
     def _blocks(self, index: int) -> Iterator[tuple[slice, Tensor]]:
         num_classes, width = self.precision_CD.shape
-        key, size = stream_key(self.seed, "laplace"), max(1, ELEMENTS_PER_BLOCK // width)
+        key = stream_key(self.seed, "laplace")
+        size = max(1, elements_per_block(self.precision_CD.device) // width)
         for first in range(0, num_classes, size):
             classes = slice(first, min(first + size, num_classes))
             mean = self.head.rows(classes).matrix
@@ -92,7 +94,7 @@ def diagonal_curvature(
     negative_log_likelihood, num_answers = 0.0, 0
     for features, answers_N in answers:
         own_NC = features.new_empty(len(features), len(curvature_CD))
-        size = max(1, ELEMENTS_PER_BLOCK // len(curvature_CD))
+        size = max(1, LOGITS_PER_BLOCK // len(curvature_CD))
         for first in range(0, len(features), size):
             rows = slice(first, first + size)
             own_NC[rows], loss = _variances_and_loss(head.logits(features[rows]), answers_N[rows])

@@ -73,6 +73,16 @@ class Head:
         bias = None if self.bias_C is None else self.bias_C.to(features.dtype)
         return linear(features, self.weight_CD.to(features.dtype), bias)
 
+    def require_fitted(self, fitted: "Head") -> None:
+        """Refuse predictions by a posterior over the head of another model, or of other weights."""
+        own, other = self.matrix, fitted.matrix.to(self.weight_CD.device)
+        # A model in half precision has rounded weights.
+        if own.shape != other.shape or not torch.allclose(own, other, rtol=1e-2, atol=1e-5):
+            raise UserError(
+                f"the posterior was fitted to {fitted!r} with other weights than the model's "
+                f"{self!r}; fit it again, or pass the model as it was fitted"
+            )
+
     def __repr__(self) -> str:
         named = f" {self.weight_name!r}" if self.weight_name else ""
         bias = " with bias" if self.bias_C is not None else ""

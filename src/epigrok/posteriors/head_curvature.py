@@ -12,7 +12,7 @@ float64, so memory does not grow with the data.
 Letters: N answers, D features (with the one for a bias), C classes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -26,12 +26,14 @@ from torch import Tensor, nn
 from epigrok.errors import UserError
 from epigrok.posteriors.calling import (
     IGNORE_INDEX,
+    LABELS,
     Forward,
     counted_positions,
+    explaining_wrong_inputs,
     labels_at_their_logits,
     split_batch,
 )
-from epigrok.posteriors.head import Head, head_pass
+from epigrok.posteriors.head import Head, NoHeadError, head_pass
 from epigrok.uncertainty import log_probabilities
 
 Answers = tuple[Float[Tensor, "_ _"], Int[Tensor, " _"]]
@@ -115,13 +117,19 @@ def head_answers(
         name = head
         for batch in loader:
             inputs, labels = split_batch(batch)
-            if labels is None:
-                raise UserError("a Laplace fit needs labels: pairs (inputs, labels), or 'labels'")
-            seen = head_pass(model, inputs, forward, head=name)
+            labels = _labels_of_batch(batch, labels)
+            try:
+                with explaining_wrong_inputs(model, inputs, forward):
+                    seen = head_pass(model, inputs, forward, head=name)
+            except NoHeadError as error:
+                raise NoHeadError(
+                    f"{error}; IVON, Ensemble, MCDropout and WeightNoise need no such head"
+                ) from error
             labels = labels_at_their_logits(model, batch, labels, ignore_index)
             is_counted = counted_positions(seen.logits, inputs, labels, ignore_index=ignore_index)
-            labels = labels.to(seen.logits.device).view(is_counted.shape)
-            yield seen.head, (seen.features[is_counted], labels[is_counted])
+            answers_N = labels.to(seen.logits.device).view(is_counted.shape)[is_counted]
+            _require_classes(answers_N, seen.logits.shape[-1])
+            yield seen.head, (seen.features[is_counted], answers_N.long())
             name = seen.head.weight_name
 
     found = passes()
@@ -129,6 +137,33 @@ def head_answers(
     if first is None:
         raise UserError("a Laplace fit needs at least one batch, and the loader has none")
     return first[0], (answers for _, answers in chain([first], found))
+
+
+def _labels_of_batch(batch: Any, labels: object) -> Tensor:
+    """Refuse what is not a batch with labels: an example of a data set, say."""
+    if labels is None:
+        found = f"a mapping with {sorted(batch)}" if isinstance(batch, Mapping) else "none"
+        raise UserError(
+            "a Laplace fit needs labels, in pairs (inputs, labels) or mappings with "
+            f"{LABELS!r}, got {found}; pass a single batch as [(inputs, labels)]"
+        )
+    if not isinstance(labels, Tensor) or labels.ndim == 0:
+        raise UserError(
+            "a Laplace fit needs batches, got single examples; pass DataLoader(dataset, "
+            "batch_size=…)"
+        )
+    return labels
+
+
+def _require_classes(answers_N: Tensor, num_classes: int) -> None:
+    """Refuse labels that are not the numbers of classes."""
+    if answers_N.is_floating_point() or answers_N.is_complex():
+        raise UserError(f"labels must be numbers of classes, got {answers_N.dtype}")
+    if len(answers_N) and not 0 <= answers_N.min() <= answers_N.max() < num_classes:
+        raise UserError(
+            f"labels must lie between 0 and {num_classes - 1}, or be ignore_index, got "
+            f"{int(answers_N.min())} to {int(answers_N.max())}"
+        )
 
 
 def require_head(head: object) -> None:
@@ -159,13 +194,15 @@ class Evidence:
 
     def log_at(self, prior_precision: float) -> float:
         """Its value at the prior precision δ."""
-        log_ratio = torch.log1p(self.values / prior_precision).sum().item()
+        log_ratio = (self.values / prior_precision).log1p_().sum().item()
         penalty = prior_precision * self.squared_norm
         return -self.negative_log_likelihood - 0.5 * (log_ratio + penalty)
 
     def prior_precision(self, wanted: PriorPrecision) -> float:
         """The prior precision that is asked for: a number, or that of largest evidence."""
         found = self._optimum() if wanted == "evidence" else wanted
+        if isinstance(found, str):
+            raise UserError(f"the prior is a precision or 'evidence', got {found!r}")
         if not found > 0:
             raise UserError(f"the prior precision must be positive, got {found}")
         return found

@@ -108,11 +108,6 @@ class HeadGaussian(ABC):
     def sample_head(self, index: int) -> Float[Tensor, "C D"]:
         """Weights of sample `index`, the bias as last column where there is one."""
 
-    @property
-    def head_name(self) -> str | None:
-        """What the model calls the weight of its head."""
-        return self.head.weight_name or None
-
     def sample(self, index: int) -> HeadSample:
         """Replace the head and nothing else."""
         return HeadSample(self.head.with_matrix(self.sample_head(index)))

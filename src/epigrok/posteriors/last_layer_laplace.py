@@ -135,9 +135,9 @@ class ProbitLaplace:
         return self.posterior.facts
 
     @property
-    def head_name(self) -> str | None:
-        """What the model calls the weight of its head."""
-        return self.posterior.head_name
+    def head(self) -> Head:
+        """The head at its mean."""
+        return self.posterior.head
 
     def sample(self, index: int) -> HeadSample:
         """The mean weights: the damping happens in `head_logits`."""

@@ -7,18 +7,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from epigrok.errors import UserError
-from epigrok.posteriors.calling import Forward, counted_positions, evaluating
-from epigrok.posteriors.protocol import Posterior, sampled_logits
+from epigrok.posteriors.calling import (
+    Forward,
+    counted_positions,
+    evaluating,
+    explaining_wrong_inputs,
+)
+from epigrok.posteriors.protocol import Posterior, elements_per_block, sampled_logits
 from epigrok.uncertainty import EntropyStream, ErrorStream, StandardErrors, log_probabilities
 
 UNCERTAINTIES = ("total", "aleatoric", "epistemic")
-ELEMENTS_PER_BLOCK = 1 << 22
-"""Logits worked on at a time; bounds memory, changes no number."""
 ELEMENTS_KEPT = 1 << 25
 """Logits are kept for the standard errors up to this many numbers, and else made again."""
 
@@ -73,19 +78,31 @@ def predict(
         forward: Calls the model on the inputs, if it needs a way of its own.
         mask: Which positions count, besides those that an attention mask leaves out.
     """
+    if isinstance(posterior, type) or not isinstance(posterior, Posterior):
+        found = posterior if isinstance(posterior, type) else type(posterior)
+        raise UserError(f"a posterior is needed, such as Point.of(model), got {found.__name__}")
+    if isinstance(inputs, DataLoader | np.ndarray):
+        raise UserError(
+            f"predict takes the inputs of one batch, got {type(inputs).__name__}; call it for each "
+            "batch of a loader, with its inputs as tensors"
+        )
     num_samples = posterior.max_samples or num_samples
     if num_samples < 1:
         raise UserError(f"a prediction needs at least one sample, got {num_samples}")
-    is_counted = torch.zeros((), dtype=torch.bool)
+    is_counted, is_first = torch.zeros((), dtype=torch.bool), True
 
     def draws() -> Iterator[Float[Tensor, "N C"]]:
-        nonlocal is_counted
+        nonlocal is_counted, is_first
         for logits_of_parts in sampled_logits(model, posterior, [inputs], num_samples, forward):
             (logits,) = logits_of_parts
             is_counted = counted_positions(logits, inputs, mask=mask)
-            yield logits[is_counted]
+            logits_NC = logits[is_counted]
+            if is_first:
+                _refuse_probabilities(logits_NC)
+                is_first = False
+            yield logits_NC
 
-    with evaluating(model):
+    with evaluating(model), explaining_wrong_inputs(model, inputs, forward):
         probs_NC, uncertainties, errors = _streamed(draws, num_samples)
     if not probs_NC.isfinite().all():
         raise UserError(
@@ -118,21 +135,39 @@ def _streamed(
     streams: list[EntropyStream] = []
     kept: list[Tensor] = []
     for logits_NC in draws():
-        blocks = logits_NC.split(max(1, ELEMENTS_PER_BLOCK // logits_NC.shape[-1]))
+        blocks = _blocks_of_rows(logits_NC)
         streams = streams or [EntropyStream() for _ in blocks]
         for stream, block_nC in zip(streams, blocks):
             stream.add(log_probabilities(block_nC))
         if num_samples * logits_NC.numel() <= ELEMENTS_KEPT:
             kept.append(logits_NC)
+    parts = [stream.decomposition() for stream in streams]
+    probs_NC = torch.cat([stream.mean_probs() for stream in streams])
     error_streams = [ErrorStream(stream.log_mean_probs()) for stream in streams]
+    # They are several times the size of the predictions.
+    del streams
     for logits_NC in kept or draws():
-        blocks = logits_NC.split(max(1, ELEMENTS_PER_BLOCK // logits_NC.shape[-1]))
+        blocks = _blocks_of_rows(logits_NC)
         for errors, block_nC in zip(error_streams, blocks):
             errors.add(log_probabilities(block_nC))
-    parts = [stream.decomposition() for stream in streams]
     error_parts = [errors.standard_errors() for errors in error_streams]
     return (
-        torch.cat([stream.mean_probs() for stream in streams]),
+        probs_NC,
         {name: torch.cat([getattr(part, name) for part in parts]) for name in UNCERTAINTIES},
         {name: torch.cat([getattr(part, name) for part in error_parts]) for name in UNCERTAINTIES},
     )
+
+
+def _refuse_probabilities(logits_NC: Float[Tensor, "N C"]) -> None:
+    """Refuse the output of a softmax: taken for logits, all of it would look uncertain."""
+    sums_N = logits_NC.double().sum(dim=-1)
+    rounding = 1e-4 if logits_NC.element_size() > 2 else 2e-2
+    if len(sums_N) and logits_NC.min() >= 0 and (sums_N - 1.0).abs().max() < rounding:
+        raise UserError(
+            "the model returns probabilities: all rows are positive and sum to one; pass "
+            "forward=lambda model, inputs: model(inputs).log(), as logits are needed"
+        )
+
+
+def _blocks_of_rows(logits_NC: Float[Tensor, "N C"]) -> tuple[Float[Tensor, "_ C"], ...]:
+    return logits_NC.split(max(1, elements_per_block(logits_NC.device) // logits_NC.shape[-1]))

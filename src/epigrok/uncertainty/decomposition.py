@@ -28,7 +28,7 @@ from epigrok.errors import UserError
 
 _SMALLEST_LOG = -700.0
 """Smaller log-probabilities count as zero; e^-700 is still a normal float64."""
-_IMPOSSIBLE = -1e5
+IMPOSSIBLE = -1e5
 """Replaces the logarithm of zero: finite, so that zero times it is zero."""
 
 
@@ -67,7 +67,7 @@ class EntropyStream:
 
     def add(self, log_probs_NC: Float[Tensor, "*N C"]) -> None:
         """Add the predictions of one more sample, as float64 log-probabilities."""
-        log_probs_NC = log_probs_NC.clamp_min(_IMPOSSIBLE)
+        log_probs_NC = log_probs_NC.clamp_min(IMPOSSIBLE)
         if self.num_samples == 0:
             # Any positive reference works; exact zeros do not.
             self._log_reference_NC = log_probs_NC.clamp_min(_SMALLEST_LOG)
@@ -108,7 +108,7 @@ class EntropyStream:
     def _log_ratio_of_mean(self) -> Float[Tensor, "*N C"]:
         growth_NC = self._sum_of_shifts_NC / self.num_samples / self._reference_NC
         # Rounding may make a class that vanishes shrink by slightly more than all of it.
-        return torch.log1p(growth_NC.clamp_min(-1.0)).clamp_min(_IMPOSSIBLE)
+        return torch.log1p(growth_NC.clamp_min(-1.0)).clamp_min(IMPOSSIBLE)
 
 
 def decompose(

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from epigrok.uncertainty.decomposition import divergence
+from epigrok.uncertainty.decomposition import IMPOSSIBLE, divergence
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class ErrorStream:
 
     def add(self, log_probs_NC: Float[Tensor, "*N C"]) -> None:
         """Add the predictions of one more sample, as float64 log-probabilities."""
-        probs_NC = log_probs_NC.exp()
+        log_probs_NC = log_probs_NC.clamp_min(IMPOSSIBLE)
         log_ratio_NC = log_probs_NC - self._log_mean_NC
-        entropy_N = torch.special.entr(probs_NC).sum(dim=-1)
+        entropy_N = -(log_probs_NC.exp() * log_probs_NC).sum(dim=-1)
         divergence_N = divergence(self._mean_NC, log_ratio_NC, torch.expm1(log_ratio_NC))
         shares_3N = torch.stack([entropy_N + divergence_N, entropy_N, divergence_N])
         self._num_samples += 1
