@@ -12,6 +12,7 @@ from pathlib import Path
 from epigrok import __version__
 from epigrok.errors import UserError
 from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USER_ERROR
+from epigrok.extras import LAB, extra_named, install_command, is_installed
 from epigrok.registry import load_plugin
 from epigrok.wording import printable
 
@@ -42,6 +43,7 @@ COMMANDS = {
 LISTS = {"columns", "presets", "settings", "zoo"}
 """The commands whose modules live in `commands/lists/`."""
 
+_WITHOUT_LAB = f"Only the core is installed; {install_command(LAB)} adds what the commands need."
 _python_warning_text = warnings.formatwarning
 
 
@@ -61,6 +63,7 @@ def help_text() -> str:
             "`epigrok COMMAND --help` explains a command; `epigrok --version` prints the version.",
             "Every command takes `--plugin FILE`, a Python file with your own tasks, models,",
             "posteriors, figures or presets.",
+            *([] if is_installed(LAB) else [f"\n{_WITHOUT_LAB}"]),
         ]
     )
 
@@ -151,5 +154,6 @@ def _run(arguments: list[str]) -> int:
     if name not in COMMANDS:
         raise UserError(f"no command named {name!r}; there are: {', '.join(COMMANDS)}")
     room = "epigrok.commands.lists" if name in LISTS else "epigrok.commands"
-    exit_code: int = import_module(f"{room}.{name}").main(rest)
+    with extra_named():
+        exit_code: int = import_module(f"{room}.{name}").main(rest)
     return exit_code

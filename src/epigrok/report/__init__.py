@@ -1,5 +1,8 @@
 """Runs and figures -> one self-contained page."""
 
-from epigrok.report.page import write_report
+from epigrok.extras import extra_named
+
+with extra_named():
+    from epigrok.report.page import write_report
 
 __all__ = ["write_report"]
