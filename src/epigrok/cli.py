@@ -22,6 +22,7 @@ COMMANDS = {
     "evaluate": "score a checkpoint, vary its context, or show when it grokked",
     "demo": "watch two small models grok on a CPU",
     "sweep": "run or resume a grid of runs: on this machine, on SLURM or on Ray",
+    "init": "write a commented example of a sweep to start from",
     "status": "show how far a sweep or a run has got",
     "check": "check that a run or a sweep is complete and undamaged, to the byte",
     "figure": "draw the paper's figures from a run or a sweep",
@@ -40,8 +41,11 @@ COMMANDS = {
     "theory": "compute the solvable linear model: figures, exact delays, validity",
 }
 """Command name -> one line of help; `commands/<name>.py` has `main(arguments) -> exit code`."""
-LISTS = {"columns", "presets", "settings", "zoo"}
-"""The commands whose modules live in `commands/lists/`."""
+ROOMS = {
+    "files": ("export", "init", "tensorboard"),
+    "lists": ("columns", "presets", "settings", "zoo"),
+}
+"""The commands whose modules live in a room of their own, such as `commands/lists/`."""
 
 _WITHOUT_LAB = f"Only the core is installed; {install_command(LAB)} adds what the commands need."
 _python_warning_text = warnings.formatwarning
@@ -153,7 +157,7 @@ def _run(arguments: list[str]) -> int:
     name, *rest = arguments
     if name not in COMMANDS:
         raise UserError(f"no command named {name!r}; there are: {', '.join(COMMANDS)}")
-    room = "epigrok.commands.lists" if name in LISTS else "epigrok.commands"
+    room = next((f"{room}." for room, names in ROOMS.items() if name in names), "")
     with extra_named():
-        exit_code: int = import_module(f"{room}.{name}").main(rest)
+        exit_code: int = import_module(f"epigrok.commands.{room}{name}").main(rest)
     return exit_code
