@@ -113,7 +113,7 @@ def test_the_core_alone_is_enough_for_the_core(core: Environment) -> None:
 
 def test_the_laboratory_brings_the_commands(core: Environment, built: Path) -> None:
     core.pip_install(f"{wheel_of(built, 'epigrok')}[lab]")
-    few = ["--num-steps", 4, "--schedule.warmup-steps", 1, "--evaluation.posteriors", "point"]
+    few = ["--num-steps", 4, "--schedule.warmup-steps", 1, "--evaluation.num-samples", 2]
     done = core.call("epigrok", "train", "classic", *few, "--out", "run")
     assert done.returncode == 0, done.stderr
     done = core.call("epigrok", "figure", "trajectory", "run")
