@@ -4,7 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: test test-all test-slow test-faults test-fuzz test-slurm test-ray test-browser lint types docs demo clean
+LOWEST := .venv-lowest
+# The oldest torch that is claimed comes as a GPU build of gigabytes, so it is asked for by name.
+LOWEST_TORCH ?= 2.13.0
+
+.PHONY: test test-all test-slow test-faults test-fuzz test-slurm test-ray test-browser test-lowest lint types docs demo \
+    wheel pre-commit clean
 
 $(STAMP): pyproject.toml constraints.txt tests/oracles.txt
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +53,24 @@ test-browser: $(STAMP)  ## the report in a headless Chromium, installed here; sa
 	    echo 'Chromium cannot be installed here'
 	$(BIN)/pytest -m browser -rs tests/report
 
+test-lowest:  ## core and laboratory with the oldest versions that are claimed
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/pip install --quiet torch==$(LOWEST_TORCH) -c constraints-lowest.txt -e '.[lab]'
+	$(LOWEST)/bin/pip install --quiet -c constraints-lowest.txt pytest hypothesis beartype mpmath pyyaml
+	$(LOWEST)/bin/pytest -m 'not slow and not gpu and not ray and not slurm' tests/test_extras.py tests/uncertainty \
+	    tests/posteriors tests/monitor tests/test_cli.py tests/tables tests/config tests/sweeps/test_description.py \
+	    --ignore tests/monitor/adapters --ignore tests/tables/test_tensorboard.py
+
+wheel: $(STAMP)  ## both wheels and the source distribution, in dist/
+	rm -rf dist
+	$(BIN)/pip install --quiet -c constraints.txt build
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --wheel --outdir dist packages/epigrok-zoo
+
+pre-commit: $(STAMP)  ## what runs before every commit, on all files
+	$(BIN)/pip install --quiet pre-commit
+	$(BIN)/pre-commit run --all-files
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -56,4 +79,4 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) demo site .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(LOWEST) demo dist site .pytest_cache .mypy_cache .ruff_cache

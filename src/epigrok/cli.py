@@ -12,6 +12,7 @@ from pathlib import Path
 from epigrok import __version__
 from epigrok.errors import UserError
 from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USER_ERROR
+from epigrok.extras import LAB, extra_named, install_command, is_installed
 from epigrok.registry import load_plugin
 from epigrok.wording import failure_text, printable
 
@@ -21,6 +22,7 @@ COMMANDS = {
     "evaluate": "score a checkpoint, vary its context, or show when it grokked",
     "demo": "watch two small models grok on a CPU",
     "sweep": "run or resume a grid of runs: on this machine, on SLURM or on Ray",
+    "init": "write a commented example of a sweep to start from",
     "status": "show how far a sweep or a run has got",
     "check": "check that a run or a sweep is complete and undamaged, to the byte",
     "figure": "draw the paper's figures from a run or a sweep",
@@ -39,9 +41,13 @@ COMMANDS = {
     "theory": "compute the solvable linear model: figures, exact delays, validity",
 }
 """Command name -> one line of help; `commands/<name>.py` has `main(arguments) -> exit code`."""
-LISTS = {"columns", "presets", "settings", "zoo"}
-"""The commands whose modules live in `commands/lists/`."""
+ROOMS = {
+    "files": ("export", "init", "tensorboard"),
+    "lists": ("columns", "presets", "settings", "zoo"),
+}
+"""The commands whose modules live in a room of their own, such as `commands/lists/`."""
 
+_WITHOUT_LAB = f"Only the core is installed; {install_command(LAB)} adds what the commands need."
 _python_warning_text = warnings.formatwarning
 
 
@@ -61,6 +67,7 @@ def help_text() -> str:
             "`epigrok COMMAND --help` explains a command; `epigrok --version` prints the version.",
             "Every command takes `--plugin FILE`, a Python file with your own tasks, models,",
             "posteriors, figures or presets.",
+            *([] if is_installed(LAB) else [f"\n{_WITHOUT_LAB}"]),
         ]
     )
 
@@ -150,6 +157,7 @@ def _run(arguments: list[str]) -> int:
     name, *rest = arguments
     if name not in COMMANDS:
         raise UserError(f"no command named {name!r}; there are: {', '.join(COMMANDS)}")
-    room = "epigrok.commands.lists" if name in LISTS else "epigrok.commands"
-    exit_code: int = import_module(f"{room}.{name}").main(rest)
+    room = next((f"{room}." for room, names in ROOMS.items() if name in names), "")
+    with extra_named():
+        exit_code: int = import_module(f"epigrok.commands.{room}{name}").main(rest)
     return exit_code

@@ -13,7 +13,9 @@ TESTS = Path(__file__).resolve().parents[1]
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = [
-    {"errors", "exit_codes", "lazy_names", "wording", "columns"},
+    {"errors", "exit_codes", "wording", "columns"},
+    {"extras"},
+    {"lazy_names"},
     {"workspace", "registry"},
     {"files"},
     {"checkpoint_files"},

@@ -1,11 +1,13 @@
 """`epigrok train`: what it prints, and how to go on."""
 
+import re
 import shlex
 from pathlib import Path
 
 import pytest
 
 from epigrok.cli import main
+from epigrok.commands.train import MOST_USED
 from epigrok.config import preset, presets
 
 FEW = ["--evaluation.num-samples", "2", "--evaluation.num-final-samples", "2"]
@@ -34,6 +36,24 @@ def test_help_needs_no_preset(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_request.value.code == 0
     text = capsys.readouterr().out
     assert all(name in text for name in presets())
+
+
+@pytest.mark.parametrize("name", presets())
+def test_the_help_names_ten_flags_first_and_all_in_groups(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    with pytest.raises(SystemExit):
+        main(["train", name, "--help"])
+    # The frames around groups depend on the terminal.
+    text = re.sub("[│─╭╮╰╯]", " ", capsys.readouterr().out)
+    first, *groups = re.split(r"^ *((?:\w+ )?options) *$", text, flags=re.MULTILINE)
+    flags = re.findall(r"^  (--\S+) \S+", first, re.MULTILINE)
+    assert len(flags) == len(MOST_USED) == 10
+    listed = set(re.findall(r"^ +(--\S+)", "".join(groups), re.MULTILINE))
+    assert set(flags) <= listed
+    sections = ["task", "model", "optim", "schedule", "evaluation", "execution"]
+    assert groups[::2] == ["options", *(f"{section} options" for section in sections)]
 
 
 @pytest.mark.parametrize("flag", [["--stop-at-step", "2"], ["--stop-at-step=2"]])

@@ -1,15 +1,20 @@
 """The runs that come with the package."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 import epigrok
+from epigrok.cli import main
 from epigrok.errors import UserError
+from epigrok.evaluation import AccuracyBounds
+from epigrok.evaluation.fates import end_of_run
 from epigrok.records import zoo
 
 SHIPPED = Path(epigrok.__file__).parent / "zoo"
 MAX_BYTES = 20e6
+FATES = ("id_val", "ood_train", "ood_val")
 
 
 @pytest.mark.parametrize("name", zoo.zoo_names())
@@ -27,7 +32,12 @@ def test_every_entry_is_a_run_through_its_transition(
     # Every table that training writes, by context length too.
     for table in ("metrics", "final", "exact", "calibration", "final_positions"):
         assert run.sql(f"select count(*) from {table}").fetchall()[0][0] > 0, table
-    assert zoo.zoo_card(name).startswith("# ")
+    card = zoo.zoo_card(name)
+    assert re.findall("^## (.+)", card, re.MULTILINE) == ["Data", "Recipe", "Fate", "Licence"]
+    fates = {split: end_of_run(run.metrics(), split, AccuracyBounds()) for split in FATES}
+    told = dict(re.findall(r"^\| `(\w+)` \| (\w+) \|$", card, re.MULTILINE))
+    assert told == {split: fate for split, fate in fates.items() if fate}
+    assert f"`epigrok train {run.config.preset} " in card
     weights = run.model(run.newest_step()).state_dict()
     assert all(tensor.isfinite().all() for tensor in weights.values())
 
@@ -36,6 +46,20 @@ def test_all_entries_together_are_small() -> None:
     files = [file for file in SHIPPED.rglob("*") if file.is_file()]
     assert 0 < sum(file.stat().st_size for file in files) < MAX_BYTES
     assert not any(file.suffix == ".pt" for file in files)
+
+
+def test_a_run_that_is_not_installed_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shipped/large").mkdir(parents=True)
+    (tmp_path / "shipped/large/README.md").write_text("# large: a run\n")
+    monkeypatch.setattr(zoo, "_SHIPPED", tmp_path / "shipped")
+    with pytest.raises(UserError, match=r"zoo:large is too large .*'epigrok\[zoo\]'` adds it"):
+        epigrok.open_run("zoo:large")
+    assert zoo.zoo_card("large") == "# large: a run\n"
+    assert main(["zoo"]) == 0
+    assert "only its card is installed; `pip install 'epigrok[zoo]'`" in capsys.readouterr().out
 
 
 def test_what_was_evaluated_of_an_entry_is_kept(

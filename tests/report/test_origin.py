@@ -8,7 +8,8 @@ from made_runs import make_sweep
 from report_pages import Document
 
 from epigrok.report import write_report
-from epigrok.sweeps.description import Sweep, prepare, read_sweep, recorded_sweeps
+from epigrok.sweeps.description import Sweep, prepare, recorded_sweeps
+from epigrok.sweeps.description_files import read_sweep
 
 
 def test_configuration_tells_what_varies_from_what_stays(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ from epigrok.sweeps.description import (
     Sweep,
     prepare,
     problem_with,
-    read_sweep,
     recorded_sweeps,
     runs_of,
     sweep_to_json,
 )
+from epigrok.sweeps.description_files import read_sweep
 
 
 def test_a_variant_is_what_conditions_make_of_it() -> None:
@@ -226,22 +226,6 @@ from epigrok.sweeps.shipped import find_sweep
 assert len(runs_of(find_sweep("smoke"))) == 8
 assert "torch" not in sys.modules"""
     subprocess.run([sys.executable, "-c", script], check=True)
-
-
-def test_nothing_may_be_said_twice_in_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "sweep.json"
-    file.write_text(
-        '{"methods": ["classic"], "axes": {"optim.lr": [0.1], "num_steps": [5], "optim.lr": [0.2]}}'
-    )
-    with pytest.raises(UserError, match=r"not valid JSON: 'optim\.lr' is there twice"):
-        read_sweep(file)
-
-
-def test_json_nested_very_deeply_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "sweep.json"
-    file.write_text("[" * 100_000)
-    with pytest.raises(UserError, match="not valid JSON"):
-        read_sweep(file)
 
 
 def test_conditions_that_make_one_run_of_two_are_refused() -> None:

@@ -14,6 +14,7 @@ from epigrok.config.posterior import BELIEVES_CLEAN, ORACLES, parse_posterior
 from epigrok.evaluation.schema import METRIC_NAMES
 from epigrok.posteriors.kinds import posterior_kinds
 from epigrok.sweeps.description import Sweep, prepare, runs_of, sweep_from_json
+from epigrok.sweeps.description_files import read_sweep
 from epigrok.sweeps.shipped import find_sweep
 from epigrok.tables import SweepStore, open_sweep
 
@@ -48,9 +49,13 @@ def store(tmp_path: Path) -> SweepStore:
     return open_sweep(tmp_path)
 
 
-def test_the_example_is_a_sweep() -> None:
+def test_the_examples_are_one_sweep(tmp_path: Path) -> None:
     (example,) = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
-    assert len(runs_of(sweep_from_json(json.loads(example)))) == 2 * 3 * 2 * 4
+    sweep = sweep_from_json(json.loads(example))
+    assert len(runs_of(sweep)) == 2 * 3 * 2 * 4
+    (in_toml,) = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
+    (tmp_path / "sweep.toml").write_text(in_toml)
+    assert read_sweep(tmp_path / "sweep.toml") == sweep
 
 
 @pytest.mark.parametrize("query", QUERIES)

@@ -16,8 +16,17 @@ def parse(
     command: str,
     arguments: Sequence[str],
     default: Arguments | None = None,
+    description: str | None = None,
 ) -> Arguments:
-    """Fill the dataclass `kind` from the command line; `--help` prints its fields and exits."""
+    """Fill the dataclass `kind` from the command line; `--help` prints its fields and exits.
+
+    Args:
+        kind: The dataclass.
+        command: The words of the command after `epigrok`.
+        arguments: What follows them.
+        default: Where the values come from that no argument sets; by default the dataclass.
+        description: What `--help` says first; by default the dataclass's docstring.
+    """
     for flag, value in zip(["", *arguments], arguments):
         # An empty path would silently mean the current directory.
         if not value or (value.startswith("--") and value.endswith("=")):
@@ -26,6 +35,7 @@ def parse(
         kind,
         prog=f"epigrok {command}",
         args=list(arguments),
+        description=description,
         # The default decides the kind of each section, so its flags need no subcommand.
         config=(tyro.conf.AvoidSubcommands, tyro.conf.FlagCreatePairsOff),
         default=tyro.MISSING_NONPROP if default is None else default,

@@ -28,7 +28,7 @@ ABOUT = {
     "classic": "modular addition mod 59: an MLP memorises half the table, then groks the rest",
     "icl-tiny": "in-context z = a·x mod 31: a transformer infers the hidden a from examples",
 }
-LADDER = "icl-small"
+LADDER = "icl-tiny"
 """A run that comes with the package; the demo evaluates its checkpoints."""
 LADDER_SEQUENCES, LADDER_SAMPLES = 64, 4
 """Few, because its network is eight times as large as those trained here."""
@@ -143,8 +143,8 @@ def ladder_lines(path: Path) -> Iterator[str]:
     run = open_run(path)
     modulus = run.config.task.vocabulary_size
     yield (
-        f"\nzoo:{LADDER} comes with the package: the paper's task mod {modulus}, trained on a "
-        "GPU.\nAccuracy and epistemic uncertainty (EU, nats) along its training, on "
+        f"\nzoo:{LADDER} comes with the package: a transformer that was trained on z = a·x mod "
+        f"{modulus}.\nAccuracy and epistemic uncertainty (EU, nats) along its training, on "
         f"{LADDER_SEQUENCES} sequences. On\nunseen inputs (id_val) EU rises while they are "
         "memorised, and collapses where they are grokked.\n"
     )

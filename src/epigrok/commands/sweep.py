@@ -53,7 +53,8 @@ class SweepArguments:
     """Run a sweep: skip the runs that are done, resume the unfinished ones, start the rest."""
 
     sweep: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|FILE")]
-    """The name of a shipped sweep (see docs/sweeps.md), or a JSON file that describes one."""
+    """The name of a shipped sweep (see docs/sweeps.md), or a TOML or JSON file that describes
+    one, such as `epigrok init` writes."""
     out: Path | None = None
     """Directory of the sweep; each run gets its own directory in it."""
     on: Literal["local", "slurm", "ray"] = "local"

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import tyro
 
 from epigrok.commands.arguments import parse, preset_and_rest
-from epigrok.config import RunConfig, departures_from_recipe, preset, run_id
+from epigrok.config import RunConfig, departures_from_recipe, flatten, preset, run_id, to_json
 from epigrok.exit_codes import EXIT_FAILED, EXIT_LOST, EXIT_STOPPED
 from epigrok.records.directory import RunDirectory
 from epigrok.records.lease import LeaseLostError
@@ -44,16 +44,60 @@ class TrainArguments:
 
     out: Path | None = None
     """Run directory; by default runs/PRESET-RUNID."""
-    options: Annotated[TrainOptions, tyro.conf.arg(name="")] = field(default_factory=TrainOptions)
     config: Annotated[ConfigArguments, tyro.conf.arg(name="")]
+    execution: Annotated[TrainOptions, tyro.conf.OmitArgPrefixes] = field(
+        default_factory=TrainOptions
+    )
+    """How the run is executed; its numbers do not depend on it, up to the device's rounding."""
+
+
+MOST_USED = {
+    "out": "run directory; the same one again resumes the run",
+    "num_steps": "how long to train",
+    "batch_size": "sequences in a step",
+    "optim.lr": "peak learning rate",
+    "optim.weight_decay": "pull towards small weights",
+    "run_seed": "initial weights, batches and noise",
+    "task_seed": "which tasks and inputs exist, and which are held out",
+    "evaluation.every": "steps between evaluations",
+    "evaluation.posteriors": "posteriors to track",
+    "device": "auto, cpu or cuda",
+}
+"""Field -> what it decides, for those that the help names first."""
+
+
+def description(config: RunConfig) -> str:
+    """What `epigrok train PRESET --help` says before it lists all flags in their groups."""
+    values = {"out": "DIR", "device": "auto", **flatten(to_json(config))}
+    flags = {
+        f"--{name.replace('_', '-')} {_text(values[name])}": text
+        for name, text in MOST_USED.items()
+    }
+    width = max(map(len, flags))
+    lines = [f"  {flag:<{width}}  {text}" for flag, text in flags.items()]
+    return "\n".join(
+        [
+            str(TrainArguments.__doc__),
+            "",
+            f"Most used, with the values of {config.preset}:",
+            *lines,
+            "",
+            "All of them, by what they belong to:",
+        ]
+    )
+
+
+def _text(value: Any) -> str:
+    return f"{value[0]} …" if isinstance(value, list) else str(value)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Train until done, stopped or failed."""
     name, rest = preset_and_rest("train", arguments)
     default = TrainArguments(config=ConfigArguments.of(preset(name)))
-    parsed = parse(TrainArguments, f"train {name}", rest, default=default)
-    config, options = parsed.config.config, parsed.options
+    about = description(preset(name))
+    parsed = parse(TrainArguments, f"train {name}", rest, default=default, description=about)
+    config, options = parsed.config.config, parsed.execution
     out = parsed.out or Path("runs") / f"{name}-{run_id(config)}"
     if departures := departures_from_recipe(config):
         print(f"note: {', '.join(departures)}; the {name} recipe's settings belong together")

@@ -3,6 +3,7 @@
 from math import exp, isfinite
 from typing import Any
 
+from epigrok.extras import extra_named
 from epigrok.monitor.history import History
 from epigrok.monitor.readings import SetReading
 from epigrok.monitor.states import StateRule
@@ -13,7 +14,8 @@ _DEVIATIONS = 2.0
 
 def draw_history(history: History, rule: StateRule) -> Any:
     """Ratio over steps with two standard errors, the rule's threshold, every change of state."""
-    from matplotlib.figure import Figure
+    with extra_named():
+        from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.0, 3.2), layout="constrained")
     axes = figure.subplots()

@@ -43,6 +43,7 @@ LARGEST_VOCABULARY = 8192
 """Largest number of classes C; B then takes half a gigabyte."""
 LOG_PRECISION_BOUNDS = (-16.0, 18.0)
 """Range in which the evidence search looks for log δ: δ from 1e-7 to 7e7."""
+_SEARCH_WIDTH = 1e-9
 _AT_BOUND = 1e-4
 """Relative distance from a bound that counts as reaching it; the search never quite does."""
 
@@ -208,16 +209,17 @@ class Evidence:
         return found
 
     def _optimum(self) -> float:
-        # Imported here, because only this function needs SciPy, which is slow to import.
-        from scipy.optimize import minimize_scalar
+        """Where the derivative by log δ, ½(Σ h/(h + δ) - δ‖W‖²), changes its sign.
 
-        result = minimize_scalar(
-            lambda log_precision: -self.log_at(exp(log_precision)),
-            bounds=LOG_PRECISION_BOUNDS,
-            method="bounded",
-            options={"xatol": 1e-6},
-        )
-        return exp(result.x)
+        It falls in δ everywhere, so the optimum is the only one and bisection finds it.
+        """
+        low, high = LOG_PRECISION_BOUNDS
+        while high - low > _SEARCH_WIDTH:
+            middle = 0.5 * (low + high)
+            precision = exp(middle)
+            fitted = (self.values / (self.values + precision)).sum().item()
+            low, high = (middle, high) if fitted > precision * self.squared_norm else (low, middle)
+        return exp(0.5 * (low + high))
 
 
 def is_at_bound(prior_precision: float) -> bool:

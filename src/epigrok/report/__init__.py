@@ -4,6 +4,9 @@ What it says of runs in words and tables is made here; its images come from `fig
 from `tables`.
 """
 
-from epigrok.report.page import write_report
+from epigrok.extras import extra_named
+
+with extra_named():
+    from epigrok.report.page import write_report
 
 __all__ = ["write_report"]

@@ -163,33 +163,8 @@ def _config_of(
         raise UserError(f"sweep {sweep.name!r}, {where}: {error}") from error
 
 
-def read_sweep(path: Path) -> Sweep:
-    """The sweep described in a JSON file."""
-    try:
-        values = read_json(path, object_pairs_hook=_without_twins)
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise UserError(f"{path} is not valid JSON: {error}") from error
-    try:
-        return sweep_from_json(
-            {"name": path.stem, **values} if isinstance(values, dict) else values
-        )
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from error
-
-
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of a JSON file, in which nothing may be said twice: one would be lost."""
-    names = [name for name, _ in pairs]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"{', '.join(map(repr, twice))} is there twice")
-    return dict(pairs)
-
-
 def sweep_from_json(values: Any) -> Sweep:
-    """Read a sweep from plain JSON values; the error for a mistake is one line."""
+    """Read a sweep from the values of a file; the error for a mistake is one line."""
     require(isinstance(values, dict), "a sweep must be a JSON object with 'methods' and 'axes'")
     known = {item.name for item in dataclasses.fields(Sweep)}
     unknown = sorted(values.keys() - known)

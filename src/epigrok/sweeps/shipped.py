@@ -5,7 +5,8 @@ from pathlib import Path
 
 from epigrok.config import TwoParameterTask
 from epigrok.errors import UserError
-from epigrok.sweeps.description import Condition, Sweep, read_sweep
+from epigrok.sweeps.description import Condition, Sweep
+from epigrok.sweeps.description_files import read_sweep
 from epigrok.sweeps.ivon_recipes import ivon_recipes, ivon_recipes_tiny
 
 _GRID = {

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
-from epigrok.errors import UserError
 from epigrok.evaluation.schema import TABLES
+from epigrok.extras import extra_named
 from epigrok.files import make_writable_directory, write_file
 from epigrok.tables.sql_text import quoted_name
 from epigrok.tables.store import SweepStore
@@ -21,14 +21,10 @@ def write_event_files(store: SweepStore, log_directory: Path) -> int:
 
     Curves are called `metric/split/posterior` and `training/column`.
     """
-    try:
+    with extra_named():
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.summary.writer.record_writer import RecordWriter
-    except ImportError as error:
-        raise UserError(
-            "TensorBoard is not installed; `pip install 'epigrok[tensorboard]'` adds it"
-        ) from error
     make_writable_directory(log_directory)
     for run_id in store.runs:
         target = log_directory / run_id

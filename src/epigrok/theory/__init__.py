@@ -13,22 +13,25 @@ float64 NumPy and SciPy throughout; networks live in `model`. From the general t
 - `linear_model`, `simulation`, `summary`: parameters, finite systems, tables behind the figures
 """
 
-from epigrok.theory import (
-    asymptotics,
-    bayes_risk,
-    classifier,
-    delay,
-    excess_risk,
-    flow,
-    gaussian_uncertainty,
-    linear_model,
-    marchenko_pastur,
-    predictive,
-    simulation,
-    summary,
-    threshold,
-    validity,
-)
+from epigrok.extras import extra_named
+
+with extra_named():
+    from epigrok.theory import (
+        asymptotics,
+        bayes_risk,
+        classifier,
+        delay,
+        excess_risk,
+        flow,
+        gaussian_uncertainty,
+        linear_model,
+        marchenko_pastur,
+        predictive,
+        simulation,
+        summary,
+        threshold,
+        validity,
+    )
 
 __all__ = [
     "asymptotics",

@@ -7,7 +7,8 @@ from typing import Annotated
 import tyro
 
 from epigrok.commands.arguments import parse
-from epigrok.records.zoo import PREFIX, UNPACKED, zoo_card, zoo_names
+from epigrok.extras import install_command
+from epigrok.records.zoo import EXTRA, PREFIX, UNPACKED, is_installed, zoo_card, zoo_names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +27,12 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     for entry in zoo_names():
         title = zoo_card(entry).splitlines()[0].lstrip("# ")
-        print(f"{PREFIX}{entry:<20}{title}")
+        print(f"{PREFIX}{entry:<12}{title}")
+        if not is_installed(entry):
+            print(f"{'':<16}only its card is installed; {install_command(EXTRA)} adds the run")
     print(
-        f"\n`epigrok evaluate {PREFIX}NAME --series context-noise` copies one to {UNPACKED}/NAME "
+        f"\n`epigrok zoo NAME` shows the card of one: data, recipe, fate, licence;\n"
+        f"`epigrok evaluate {PREFIX}NAME --series context-noise` copies one to {UNPACKED}/NAME "
         "and evaluates it;\n`figure`, `status` and `report` then take that directory"
     )
     return 0

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from epigrok.errors import UserError
+from epigrok.extras import extra_named
 from epigrok.records.directory import RunDirectory
 from epigrok.records.lease import is_held
 from epigrok.runs.interruption import stop_on_signal
@@ -49,10 +50,8 @@ def run_on_ray(
     """Work on `runs` until each is done or has failed, or a signal asks to stop."""
     if not runs:
         return []
-    try:
+    with extra_named():
         import ray
-    except ImportError as error:
-        raise UserError("Ray is not installed; `pip install 'epigrok[ray]'` adds it") from error
     is_ours = not ray.is_initialized()
     if is_ours:
         _connect(ray, settings)

@@ -17,6 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 from epigrok.errors import UserError
+from epigrok.extras import extra_named
 from epigrok.files import make_writable_directory
 from epigrok.records.directory import RunDirectory
 from epigrok.runs.device import DeviceName
@@ -185,12 +186,8 @@ def _call(job: AllocatedRuns) -> list[tuple[str, str]]:
 
 
 def _executor(folder: Path, slurm: SlurmOptions) -> Any:
-    try:
+    with extra_named():
         import submitit
-    except ImportError as error:
-        raise UserError(
-            "submitit is not installed; `pip install 'epigrok[slurm]'` adds it"
-        ) from error
     make_writable_directory(folder)
     try:
         executor = submitit.SlurmExecutor(folder=folder, max_num_timeout=_ALWAYS)
