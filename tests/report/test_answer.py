@@ -45,7 +45,7 @@ def test_a_run_that_generalises_and_loses_unseen_tasks() -> None:
         "100 % right at step 400, 13 % at step 1,000."
     )
     assert monitor_said(found) == (
-        f"{BLIND} announced unseen inputs at step 500 and announced unseen tasks at step 500, "
+        f"{BLIND} announced unseen inputs at step 500 and unseen tasks at step 500, "
         "with 100 % right, and called them lost at step 900."
     )
 

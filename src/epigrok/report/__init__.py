@@ -1,5 +1,15 @@
-"""Runs and figures -> one self-contained page."""
+"""Runs and figures -> one self-contained page.
 
-from epigrok.report.page import write_report
+The page is loaded on first use, because the words of the report need no figures.
+"""
+
+from typing import TYPE_CHECKING
+
+from epigrok.lazy_names import loader
+
+if TYPE_CHECKING:
+    from epigrok.report.page import write_report
 
 __all__ = ["write_report"]
+
+__getattr__ = loader(__name__, {"write_report": "page"})

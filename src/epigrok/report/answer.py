@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from statistics import median
 
 from epigrok.config.splits import in_order
@@ -48,12 +49,17 @@ def outcome(found: Sequence[Course], goals: Mapping[str, str]) -> str:
     """How one run ended on each split, by accuracy, as what follows "it"."""
     if all(course.fate == "unfitted" for course in found):
         return "has not fitted its training data"
-    phrases: list[str] = []
-    for course in found:
-        phrase = _ended(course, goals[course.split.name])
-        is_repeat = bool(phrases) and phrases[-1].split()[0] == phrase.split()[0] == "generalised"
-        phrases.append(phrase.removeprefix("generalised ") if is_repeat else phrase)
-    return listed(phrases)
+    return _joined([_ended(course, goals[course.split.name]) for course in found])
+
+
+def _joined(phrases: Sequence[str]) -> str:
+    """Phrases in a row; one that begins with the verb of the phrase before leaves it out."""
+    shortened = list(phrases[:1])
+    for before, phrase in pairwise(phrases):
+        verb = phrase.split()[0]
+        is_repeated = verb in ("generalised", "announced") and before.startswith(verb)
+        shortened.append(phrase.removeprefix(f"{verb} ") if is_repeated else phrase)
+    return listed(shortened)
 
 
 def _ended(course: Course, goal: str) -> str:
@@ -86,7 +92,7 @@ def announcement(watched: Sequence[Course], goals: Mapping[str, str]) -> str:
     """What the monitor said of one run, as what follows "the monitor"."""
     if len(watched) == 1:
         return _said(watched[0], None)
-    return listed([_said(course, goals[course.split.name]) for course in watched])
+    return _joined([_said(course, goals[course.split.name]) for course in watched])
 
 
 def _said(course: Course, goal: str | None) -> str:
