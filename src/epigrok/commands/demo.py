@@ -43,7 +43,7 @@ SECONDS_BETWEEN_LINES = 10.0
 class DemoArguments:
     """Train two small models on a CPU until they grok, and follow a trained run meanwhile.
 
-    The runs track uncertainty all the way; a report shows when it collapsed.
+    A monitor watches them without labels and says when they have generalised; a report shows how.
     """
 
     out: Path = Path("demo")
