@@ -110,6 +110,18 @@ def test_a_sweep_that_is_not_finished_says_so() -> None:
     )
 
 
+def test_goals_that_only_some_runs_have_are_counted_apart() -> None:
+    runs = [made_run(name) for name in "abc"]
+    found = [made_course(rising(400), run=run) for run in runs[:2]]
+    tasks = [made_course(rising(600), split=OOD_VAL, run=run) for run in runs]
+    assert headline([*found, *tasks[:1]], runs) == (
+        "Both runs generalised to unseen inputs and the only one with unseen tasks to those."
+    )
+    assert headline([*found, *tasks], runs) == (
+        "Both runs generalised to unseen inputs and 3 of 3 to unseen tasks."
+    )
+
+
 def test_no_announcement_later_than_accuracy(tmp_path: Path) -> None:
     runs = make_sweep(tmp_path, generalised=[600, 700, 700], collapsed=[500] * 3)
     for run, step in zip(runs, (600, 600, 700), strict=True):

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 
 from rich.live import Live
 
@@ -81,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
     page = write_report(out)
     for line in conclusions(out):
         print(line)
-    print(f"\nopen {page} in a browser; runs and metrics are in {out.resolve()}")
+    print(f"\nruns and metrics are in {out.resolve()}\nopen {page} in a browser")
     return 0
 
 
@@ -91,7 +92,9 @@ def conclusions(out: Path) -> list[str]:
     lines = []
     for name in ABOUT:
         of_run = [course for course in found if course.run.config["preset"] == name]
-        lines += ["", name, f"  {headline(of_run, [])}", f"  {monitor_said(of_run)}"]
+        lines += ["", name]
+        for sentence in (headline(of_run, []), monitor_said(of_run)):
+            lines += wrap(sentence, width=78, initial_indent="  ", subsequent_indent="  ")
     return lines
 
 

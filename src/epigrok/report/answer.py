@@ -38,8 +38,13 @@ def headline(found: Sequence[Course], statuses: Sequence[RunStatus]) -> str:
     parts: list[str] = []
     for split, goal in goals.items():
         fates = [course.fate for course in found if course.split.name == split]
-        share = _share_in_words(fates.count("generalised"), len(fates), is_first=not parts)
-        parts.append(f"{share} to {goal}")
+        number = fates.count("generalised")
+        if not parts:
+            parts.append(f"{_share_in_words(number, len(fates))} to {goal}")
+        elif number == len(fates) == 1:
+            parts.append(f"the only one with {goal} to those")
+        else:
+            parts.append(f"{share_text(number, len(fates))} to {goal}")
     if num_lost := sum(course.fate == "lost" for course in found):
         parts.append(f"{num_lost:,} learnt and lost again")
     return _sentence(f"{_so_far(found)}{listed(parts)}")
@@ -169,9 +174,7 @@ def _so_far(found: Sequence[Course]) -> str:
     return f"so far, with {total - len(unfinished):,} of {runs_text(total)} done, "
 
 
-def _share_in_words(number: int, total: int, is_first: bool) -> str:
-    if not is_first:
-        return share_text(number, total)
+def _share_in_words(number: int, total: int) -> str:
     if number == total > 1:
         return "both runs generalised" if total == 2 else f"all {runs_text(total)} generalised"
     if number == 0:

@@ -69,7 +69,7 @@ def course_table(found: Sequence[Course]) -> Table:
             Text.assemble(
                 (sparkline([look.accuracy for look in course.looks], top=1.0), "blue"),
                 "\n",
-                (sparkline([look.epistemic for look in course.looks]), "green"),
+                (sparkline([look.epistemic for look in course.looks]), "magenta"),
             ),
         )
     return table
