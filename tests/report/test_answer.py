@@ -114,11 +114,10 @@ def test_goals_that_only_some_runs_have_are_counted_apart() -> None:
     runs = [made_run(name) for name in "abc"]
     found = [made_course(rising(400), run=run) for run in runs[:2]]
     tasks = [made_course(rising(600), split=OOD_VAL, run=run) for run in runs]
-    assert headline([*found, *tasks[:1]], runs) == (
-        "Both runs generalised to unseen inputs and the only one with unseen tasks to those."
-    )
-    assert headline([*found, *tasks], runs) == (
-        "Both runs generalised to unseen inputs and 3 of 3 to unseen tasks."
+    assert headline([*found, *tasks[:1]], runs) == "Both runs generalised to everything unseen."
+    failed = made_course([0.0] * 11, split=OOD_VAL, run=runs[2])
+    assert headline([*found, tasks[0], failed], runs) == (
+        "Both runs generalised to unseen inputs and 1 of 2 to unseen tasks."
     )
 
 

@@ -35,16 +35,16 @@ def headline(found: Sequence[Course], statuses: Sequence[RunStatus]) -> str:
     goals = goals_of(found)
     if len({course.run.run_id for course in found}) == 1:
         return _sentence(f"{_so_far(found)}it {outcome(found, goals)}")
+    if len(goals) > 1 and all(course.fate == "generalised" for course in found):
+        # Some runs may lack some of the splits; what all of them have in common is this.
+        total = len({course.run.run_id for course in found})
+        return _sentence(f"{_so_far(found)}{_share_in_words(total, total)} to everything unseen")
     parts: list[str] = []
     for split, goal in goals.items():
         fates = [course.fate for course in found if course.split.name == split]
-        number = fates.count("generalised")
-        if not parts:
-            parts.append(f"{_share_in_words(number, len(fates))} to {goal}")
-        elif number == len(fates) == 1:
-            parts.append(f"the only one with {goal} to those")
-        else:
-            parts.append(f"{share_text(number, len(fates))} to {goal}")
+        counts = fates.count("generalised"), len(fates)
+        share = share_text(*counts) if parts else _share_in_words(*counts)
+        parts.append(f"{share} to {goal}")
     if num_lost := sum(course.fate == "lost" for course in found):
         parts.append(f"{num_lost:,} learnt and lost again")
     return _sentence(f"{_so_far(found)}{listed(parts)}")
