@@ -1,9 +1,11 @@
 """`epigrok demo`: the part that is not a sweep and a report."""
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
+from made_runs import announce, make_sweep
 
 import epigrok
 from epigrok.commands import demo
@@ -35,3 +37,37 @@ def test_the_demo_trains_what_it_announces() -> None:
     assert {config.preset for config in runs_of(demo.DEMO).values()} == set(demo.ABOUT)
     for config in runs_of(demo.DEMO).values():
         assert demo.SHOWN_POSTERIOR in config.evaluation.posteriors
+
+
+def test_the_demo_ends_with_what_was_announced_beside_accuracy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run,) = make_sweep(tmp_path, generalised=[700], collapsed=[600])
+    announce(run, 800)
+    monkeypatch.setattr(demo, "ABOUT", {"classic": ""})
+    assert demo.conclusions(tmp_path) == [
+        "",
+        "classic",
+        "  It generalised to unseen inputs at step 700.",
+        "  The monitor, which sees no labels, said so at step 800.",
+    ]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_gets_a_table_and_a_log_gets_lines(
+    is_terminal: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (run,) = make_sweep(tmp_path, generalised=[700], collapsed=[600])
+    announce(run, 800)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(demo, "ladder_lines", lambda path: iter([f"along {path.name}"]))
+    with demo._Meanwhile(tmp_path, Path("a ladder")).going_on():
+        pass
+    text = capsys.readouterr().out
+    assert "along a ladder" in text
+    assert ("1,000/1,000" in text and "▁▁▁▁▁▁▁████" in text) == is_terminal
+    assert ("step 1000/1000" in text) == (not is_terminal)

@@ -6,16 +6,39 @@ from pathlib import Path
 import pytest
 
 from epigrok.cli import main
+from epigrok.commands.monitor import what_was_seen
 from epigrok.sweeps.description import Sweep, prepare
 
 
 def test_it_prints_the_states_along_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["monitor", "zoo:icl-tiny", "--device", "cpu"]) == 0
-    output = capsys.readouterr().out
-    assert re.search(r"\| +step +\| +training accuracy +\| +id_val +\| +ood_val +\|", output)
-    last = [line for line in output.splitlines() if line.startswith("|")][-1]
-    assert re.search(r"2,000 \| +1\.00 \| +\w+ 0\.\d\d \| +\w+ 0\.\d\d", last)
-    assert "id_val: generalis" in output
+    head, first, *_, last, _, _, meaning, _, seen = capsys.readouterr().out.splitlines()
+    assert head.split() == ["step", "training", "accuracy", "id_val", "ood_val"]
+    # Before the training split is fitted, a ratio says nothing.
+    assert re.fullmatch(r" +0 +0\.\d\d  fitting +fitting", first)
+    assert re.fullmatch(r" +2,000 +1\.00  \w+ +0\.\d\d  \w+ +0\.\d\d", last)
+    assert [head.index("id_val"), head.index("ood_val")] == [
+        found.start() for found in re.finditer(r"generalis\w+", last)
+    ]
+    assert meaning == "ood_val: unseen tasks"
+    assert seen.startswith("Without labels, the monitor saw: id_val generalised at step ")
+
+
+def test_one_sentence_says_what_became_of_every_split() -> None:
+    states = {
+        "id_val": ["fitting", "memorising", "generalised", "generalised"],
+        "ood_train": ["fitting", "generalised", "lost", "lost"],
+        "ood_val": ["fitting", "memorising", "memorising", "generalising"],
+    }
+    watched = {
+        split: [{"step": 1000 * k, "state": state} for k, state in enumerate(found)]
+        for split, found in states.items()
+    }
+    assert what_was_seen(watched) == (
+        "Without labels, the monitor saw: id_val generalised at step 2,000; ood_train generalised "
+        "at step 1,000 and lost at step 2,000; ood_val generalising to the end."
+    )
+    assert what_was_seen({"id_val": []}) == "Without labels, the monitor saw: nothing of id_val."
 
 
 def test_what_is_no_run_is_said_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:

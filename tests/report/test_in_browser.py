@@ -31,7 +31,7 @@ SHOWN_FIGURES = """
 })
 """
 CONTRASTS = """
-(() => {
+((elements, property, name) => {
     const luminance = colour => {
         const parts = colour.match(/[\\d.]+/g).slice(0, 3).map(part => part / 255);
         const [r, g, b] = parts.map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
@@ -41,17 +41,39 @@ CONTRASTS = """
         const colour = getComputedStyle(element).backgroundColor;
         return colour === 'rgba(0, 0, 0, 0)' ? behind(element.parentElement) : colour;
     };
-    const words = [...document.querySelectorAll('body *')].filter(element =>
-        [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim()));
-    return words.map(element => {
-        const lights = [getComputedStyle(element).color, behind(element)].map(luminance);
+    return elements.map(element => {
+        const lights = [getComputedStyle(element)[property], behind(element)].map(luminance);
         const ratio = (Math.max(...lights) + 0.05) / (Math.min(...lights) + 0.05);
-        return [ratio, element.outerHTML.slice(0, 80)];
+        return [ratio, name(element)];
     });
-})()
+})
+"""
+WORDS = """
+([...document.querySelectorAll('body *')].filter(element =>
+    [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim())),
+ 'color', element => element.outerHTML.slice(0, 80))
+"""
+CURVES = """
+([...document.querySelectorAll('.panel polyline')], 'stroke',
+ element => element.getAttribute('class'))
 """
 READABLE = 4.5
 """Contrast that the Web Content Accessibility Guidelines ask for (level AA)."""
+
+DISCERNIBLE = 3.0
+"""The same guidelines on lines of graphs."""
+PLACE_OF_SECOND_LOOK = """
+(() => {
+    const look = document.querySelectorAll('.look rect')[1];
+    look.scrollIntoView({block: 'center'});
+    const box = look.getBoundingClientRect();
+    return {x: box.left + box.width / 2, y: box.top + box.height / 2};
+})()
+"""
+SHOWN_NUMBERS = """
+[...document.querySelectorAll('.look .numbers')].filter(
+    numbers => getComputedStyle(numbers).visibility === 'visible').length
+"""
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +128,41 @@ def test_all_words_stand_out_from_what_is_behind(
 ) -> None:
     tab = Tab(connection)
     tab.open(report.as_uri(), 1280, scheme)
-    contrasts = tab.evaluate(CONTRASTS)
+    contrasts = tab.evaluate(CONTRASTS.strip() + WORDS.strip())
     assert len(contrasts) > 100
     assert [words for ratio, words in contrasts if ratio < READABLE] == []
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_all_curves_stand_out_from_what_is_behind(
+    connection: ClientConnection, report: Path, scheme: str
+) -> None:
+    tab = Tab(connection)
+    tab.open(report.as_uri(), 1280, scheme)
+    contrasts = tab.evaluate(CONTRASTS.strip() + CURVES.strip())
+    assert {kind for _, kind in contrasts} == {"accuracy", "ratio", "training", "uncertainty"}
+    assert [kind for ratio, kind in contrasts if ratio < DISCERNIBLE] == []
+
+
+def test_pointing_at_a_curve_shows_its_numbers(connection: ClientConnection, report: Path) -> None:
+    tab = Tab(connection)
+    tab.open(report.as_uri(), 1280, "light")
+    assert tab.evaluate(SHOWN_NUMBERS) == 0
+    place = tab.evaluate(PLACE_OF_SECOND_LOOK)
+    tab.call("Input.dispatchMouseEvent", type="mouseMoved", **place)
+    assert tab.evaluate(SHOWN_NUMBERS) == 1
+    assert "accuracy" in tab.evaluate("document.querySelector('.look:hover').textContent")
+
+
+def test_paper_shows_what_is_folded_on_a_screen(connection: ClientConnection, report: Path) -> None:
+    tab = Tab(connection)
+    tab.open(report.as_uri(), 1280, "light")
+    folded = "[...document.querySelectorAll('details:not([open]) table')].map(t => " \
+             "t.checkVisibility())"  # fmt: skip
+    assert len(tab.evaluate(folded)) > 2
+    assert not any(tab.evaluate(folded))
+    tab.call("Emulation.setEmulatedMedia", media="print")
+    assert all(tab.evaluate(folded))
 
 
 def test_the_colour_scheme_is_followed(connection: ClientConnection, report: Path) -> None:

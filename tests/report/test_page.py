@@ -62,7 +62,10 @@ def test_the_command_writes_where_it_is_told(
     (run,) = make_sweep(tmp_path / "runs", generalised=[700], collapsed=[600])
     assert main(["report", str(run.path), "--out", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "out" / "index.html")
-    assert "1 of 1 run generalised" in Document(tmp_path / "out" / "index.html").text
+    assert (
+        "It generalised to unseen inputs at step 700."
+        in Document(tmp_path / "out" / "index.html").text
+    )
 
 
 def test_a_directory_without_runs_is_a_mistake(

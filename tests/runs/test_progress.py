@@ -18,6 +18,7 @@ def row(split: str, posterior: str, accuracy: float) -> EvaluationRow:
 
 
 ROWS = [row("id_val", "point", 0.25), row("ood_val", "point", 0.125), row("id_val", "other", 1.0)]
+LOOKS = [{"split": "id_val", "state": "memorising"}, {"split": "id_train"}]
 
 
 def test_plain_lines_come_now_and_then_and_at_the_end(
@@ -26,7 +27,7 @@ def test_plain_lines_come_now_and_then_and_at_the_end(
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     lines = PlainLines(100)
-    lines.evaluated(0, ROWS)
+    lines.evaluated(0, ROWS, [])
     lines.progress(10, 2.5, 2.0)
     assert capsys.readouterr().out == (
         "step 10/100  loss 2.5000  id_val 0.250  ood_val 0.125  2.0 steps/s  0:45 left\n"
@@ -47,13 +48,13 @@ def test_a_live_line_shows_the_same_and_leaves_the_terminal_as_it_was(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     line = LiveLine(100, 40)
-    line.evaluated(50, ROWS)
+    line.evaluated(50, ROWS, LOOKS)
     line.progress(50, 2.5, 2.0)
     line.close()
     line.close()
     text = capsys.readouterr().err
     assert "50/100" in text
-    assert "loss 2.5000  id_val 0.250  ood_val 0.125" in text
+    assert "loss 2.5000  id_val 0.250 memorising  ood_val 0.125" in " ".join(text.split("\n"))
 
 
 @pytest.mark.parametrize(("is_terminal", "kind"), [(True, LiveLine), (False, PlainLines)])
@@ -98,13 +99,13 @@ def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
 def test_a_notebook_gets_one_line_that_is_rewritten(cell: Cell) -> None:
     reporter = reporter_for_person(60, 0)
     assert isinstance(reporter, NotebookLine)
-    reporter.evaluated(0, ROWS)
+    reporter.evaluated(0, ROWS, LOOKS)
     reporter.progress(10, 2.5, 2.0)
     reporter.progress(20, 1.5, 2.0)
     reporter.close()
     assert cell.lines == [
-        f"20/60 {'█' * 10}{'░' * 20} loss 1.5000  id_val 0.250  ood_val 0.125  2.0 steps/s  "
-        "0:20 left"
+        f"20/60 {'█' * 10}{'░' * 20} loss 1.5000  id_val 0.250 memorising  ood_val 0.125  "
+        "2.0 steps/s  0:20 left"
     ]
 
 

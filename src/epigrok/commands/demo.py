@@ -1,19 +1,23 @@
 """`epigrok demo`: train two models that grok, look at a trained run meanwhile, write a report."""
 
 import os
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
+
+from rich.live import Live
 
 from epigrok.commands.arguments import parse
-from epigrok.config.posterior import POINT
-from epigrok.config.splits import ID_TRAIN
 from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED
 from epigrok.records.status import read_statuses
 from epigrok.records.zoo import unpacked
+from epigrok.report.answer import headline, monitor_said
+from epigrok.report.terminal import course_table, courses_so_far
 from epigrok.sweeps.description import Condition, Sweep, prepare
 from epigrok.sweeps.engines.local import PoolOptions, run_pool
 from epigrok.sweeps.engines.slots import parse_slots
@@ -25,13 +29,13 @@ DEMO = Sweep(
     name="demo", methods=("icl-tiny", "classic"), overrides=_EVALUATION, conditions=(_SELDOM,)
 )
 ABOUT = {
-    "classic": "modular addition mod 59: an MLP memorises half the table, then groks the rest",
-    "icl-tiny": "in-context z = a·x mod 31: a transformer infers the hidden a from examples",
+    "classic": "an MLP learns half of the table of a + b mod 59; can it do the rest?",
+    "icl-tiny": "a transformer infers the a of a·x mod 31 from examples in its context",
 }
 LADDER = "icl-tiny"
 """A run that comes with the package; the demo evaluates its checkpoints."""
 LADDER_SEQUENCES, LADDER_SAMPLES = 64, 4
-"""Few, because its network is eight times as large as those trained here."""
+"""Few, because two runs train beside it."""
 SHOWN_POSTERIOR = "weight-noise:0.1"
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -40,7 +44,7 @@ SECONDS_BETWEEN_LINES = 10.0
 class DemoArguments:
     """Train two small models on a CPU until they grok, and follow a trained run meanwhile.
 
-    The runs track uncertainty all the way; a report shows when it collapsed.
+    A monitor watches them without labels and says when they have generalised; a report shows how.
     """
 
     out: Path = Path("demo")
@@ -53,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
     ladder = unpacked(LADDER, out / "zoo")
     print("training here, on one core each:")
     for name, summary in ABOUT.items():
-        print(f"  {name}: {summary}", flush=True)
+        print(f"  {name:<9} {summary}", flush=True)
     runs = prepare(out, DEMO)
     todo = [run for run in runs.values() if not run.is_done]
     # One thread each: small models gain nothing from a second, and lose when they share cores.
@@ -69,30 +73,47 @@ def main(arguments: Sequence[str]) -> int:
         if end.state != "done":
             print(f"stopped; `epigrok demo --out {out}` resumes it")
             return EXIT_STOPPED
-    for run in runs.values():
-        _tell(run.path)
     print("\nvarying the context of the transformer, drawing figures, writing the report …")
     transformer, _ = runs.values()
     _vary_context(transformer.path)
     # Imported here, because the process of the pool needs no matplotlib.
     from epigrok.report import write_report
 
-    print(f"\nopen {write_report(out)} in a browser; runs and metrics are in {out.resolve()}")
+    page = write_report(out)
+    for line in conclusions(out):
+        print(line)
+    print(f"\nruns and metrics are in {out.resolve()}\nopen {page} in a browser")
     return 0
 
 
+def conclusions(out: Path) -> list[str]:
+    """Of every run what accuracy did and what the monitor announced, in the report's words."""
+    found = courses_so_far(read_statuses(out))
+    lines = []
+    for name in ABOUT:
+        of_run = [course for course in found if course.run.config["preset"] == name]
+        lines += ["", name]
+        for sentence in (headline(of_run, []), monitor_said(of_run)):
+            lines += wrap(sentence, width=78, initial_indent="  ", subsequent_indent="  ")
+    return lines
+
+
 class _Meanwhile:
-    """Prints while the pool trains: how far the runs have got, and the ladder of a trained run."""
+    """Tells while the pool trains how far the runs have got, and walks along a trained run.
+
+    On a terminal a table follows the runs; elsewhere lines are printed now and then.
+    """
 
     def __init__(self, out: Path, ladder: Path) -> None:
         self._out, self._ladder = out, ladder
         self._is_over = threading.Event()
+        self._is_terminal = sys.stdout.isatty()
         self.is_stopped = False
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
         """Print from another thread for the duration of a `with` block."""
-        with ThreadPoolExecutor(max_workers=1) as executor:
+        with self._table(), ThreadPoolExecutor(max_workers=1) as executor:
             told = executor.submit(self._tell)
             try:
                 yield
@@ -103,6 +124,16 @@ class _Meanwhile:
                 self._is_over.set()
         # Raises here what went wrong in the thread.
         told.result()
+
+    def _table(self) -> AbstractContextManager[object]:
+        """A table that follows the runs, where somebody looks at a terminal."""
+        if not self._is_terminal:
+            return nullcontext()
+        # What is printed meanwhile appears above it.
+        return Live(
+            get_renderable=lambda: course_table(courses_so_far(read_statuses(self._out))),
+            refresh_per_second=1,
+        )
 
     def _tell(self) -> None:
         is_over = False
@@ -115,9 +146,9 @@ class _Meanwhile:
             self._print_progress()
 
     def _print_progress(self) -> bool:
-        """Print a line per run, and return whether one is done."""
+        """Print a line per run unless the table shows them, and return whether one is done."""
         statuses = [status for status in read_statuses(self._out) if status.num_steps]
-        for status in statuses:
+        for status in statuses if not self._is_terminal else []:
             scores = "  ".join(f"{k} {v:.3f}" for k, v in status.accuracy.items())
             place = f"step {status.step}/{status.num_steps}"
             print(f"  {status.config['preset']:<9} {place:<15} {scores}", flush=True)
@@ -179,38 +210,3 @@ def _vary_context(path: Path) -> None:
     )
     evaluate_run(run, options, "context-length")
     evaluate_run(run, options, "context-noise")
-
-
-def _tell(path: Path) -> None:
-    # Imported here, because the process of the pool needs no torch.
-    from epigrok.evaluation import grokking_times
-    from epigrok.runs.run import open_run
-    from epigrok.tables import open_sweep
-    from epigrok.tables.announcements import announcements
-
-    run = open_run(path)
-    print(f"\n{run.config.preset} ({path})")
-    for row in run.directory.rows("final"):
-        if row["posterior"] == POINT:
-            print(f"  {row['split']:<8} final accuracy {row['accuracy_final']:.3f}")
-    # Read as a sweep of one run, because announcements are asked of many as well.
-    said = {each.split: each.generalised_step for each in announcements(open_sweep(path))}
-    for times in grokking_times(run.metrics()):
-        if times.posterior == SHOWN_POSTERIOR and times.split != ID_TRAIN.name:
-            share = times.final_epistemic / times.peak_epistemic
-            print(
-                f"  {times.split:<8} {_generalised(times.generalised_step)}; "
-                f"{_announced(said.get(times.split))}\n"
-                f"  {'':<8} training set fitted at step {times.fitted_step}; epistemic uncertainty "
-                f"peaked at {times.peak_step} and ended at {share:.1%} of its peak"
-            )
-
-
-def _generalised(step: int | None) -> str:
-    if step is None:
-        return "not generalised (accuracy below 0.95)"
-    return f"generalised at step {step} (accuracy 0.95)"
-
-
-def _announced(step: int | None) -> str:
-    return "not announced" if step is None else f"announced without labels at step {step}"

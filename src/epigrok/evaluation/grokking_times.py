@@ -70,14 +70,14 @@ def grokking_times(
     curves = curves_of(metrics)
     names = [posterior for posterior, _ in curves]
     point = POINT if POINT in names or not names else names[0]
-    fitted = _first_that_holds(
+    fitted = first_that_holds(
         curves.get((point, ID_TRAIN.name), []), ACCURACY_FINAL, at_least=FITTED_THRESHOLD
     )
     return [
         _times(
             curve,
             fitted,
-            _first_that_holds(
+            first_that_holds(
                 curves.get((point, split), curve), ACCURACY_FINAL, at_least=generalised_from
             ),
         )
@@ -100,13 +100,13 @@ def _times(curve: Sequence[Row], fitted: int | None, generalised: int | None) ->
         fitted_step=fitted,
         generalised_step=generalised,
         peak_step=curve[peak_index]["step"],
-        collapsed_step=_first_that_holds(after, EPISTEMIC_FINAL, at_most=level),
+        collapsed_step=first_that_holds(after, EPISTEMIC_FINAL, at_most=level),
         peak_epistemic=values[peak_index],
         final_epistemic=values[-1],
     )
 
 
-def _first_that_holds(
+def first_that_holds(
     curve: Sequence[Row],
     column: str,
     at_least: float = float("-inf"),

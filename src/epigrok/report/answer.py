@@ -1,200 +1,190 @@
-"""The answer to the page's question: did it grok, and could one tell without labels?"""
+"""The answer in words: did it generalise, and did the monitor say so without labels?"""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from statistics import median
 
-from epigrok.config.splits import Split, in_order
-from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD, COLLAPSE_SHARE
+from epigrok.config.splits import in_order
+from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD
 from epigrok.records.status import RunStatus
-from epigrok.report.announced import announced_in_short, announced_on
-from epigrok.report.run_events import Median, RunEvents, grouped
-from epigrok.tables.announcements import Announcement
-from epigrok.wording import (
-    accuracy_text,
-    listed,
-    runs_text,
-    share_text,
-    step_text,
-    value_text,
-)
+from epigrok.report.courses import Course
+from epigrok.wording import listed, runs_text, share_text, step_text
 
-QUESTION = "Did it grok, and could one tell without labels?"
-
+QUESTION = "Did it generalise, and could one tell without labels?"
 RULES = (
     f"A run has generalised once its accuracy reaches {100 * ACCURACY_THRESHOLD:g} % and stays "
-    "there. The monitor compares how much noise on the weights the answers to unseen and to "
-    "training inputs withstand. Epistemic uncertainty (EU) has collapsed once, with the training "
-    f"set fitted and past the peak, it stays under {100 * COLLAPSE_SHARE:g} % of that peak. "
-    "Neither needs labels of unseen data. Steps are those of evaluations; several runs are summed "
-    "up by their median."
+    "there. The monitor needs no label of unseen data: the tolerance ratio says how much noise on "
+    "the weights the answers to unseen inputs withstand, over what the answers to training inputs "
+    "do. It is near 1 where one rule covers both, near 0.1 where training data were memorised, and "
+    "says nothing before they are fitted. Steps are those of evaluations."
 )
 
 
-@dataclass(frozen=True)
-class Signal:
-    """What one posterior's uncertainty did, in words and on a line from step 0 to the last."""
-
-    posterior: str
-    text: str
-    band: tuple[float, float] | None
-    """The steps at which the training set was fitted but the split not yet generalised: start and
-    width in per cent of the line."""
-    marks: dict[str, float]
-    """Event -> its place in per cent of the line."""
+def goals_of(found: Sequence[Course]) -> dict[str, str]:
+    """Name of each unseen split, in order -> what a model has generalised to if accurate there."""
+    goal = {course.split.name: course.split.goal for course in found}
+    counts = Counter(goal.values())
+    return {n: goal[n] if counts[goal[n]] == 1 else f"{goal[n]} ({n})" for n in in_order(goal)}
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One preset on one unseen split."""
-
-    preset: str
-    goal: str
-    text: str
-    last_step: str
-    signals: list[Signal]
-    announced: str = ""
-    """What the monitor said."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The opening of the page."""
-
-    headline: str
-    announced: str
-    """What the monitor said; empty where no run was watched."""
-    signals: str
-    findings: list[Finding]
-
-
-def answer(
-    found: Sequence[RunEvents],
-    statuses: Sequence[RunStatus],
-    announced: Sequence[Announcement] = (),
-) -> Answer:
-    """The headline, what monitor and uncertainties said, a finding per preset and unseen split."""
-    goals = _goals(split for outcome in found for split in outcome.run.splits)
-    unseen = [outcome for outcome in found if outcome.times.split in goals]
-    if not unseen:
-        return Answer(f"No uncertainty measured yet in {runs_text(len(statuses))}.", "", "", [])
-    cases: dict[tuple[str, str], dict[str, list[RunEvents]]] = {}
-    for (preset, split, posterior), outcomes in grouped(unseen, ["preset"]).items():
-        cases.setdefault((preset, split), {})[posterior] = outcomes
-    findings = [
-        replace(
-            _finding(preset, split, goals[split], group),
-            announced=announced_on(split, (o for each in group.values() for o in each), announced),
-        )
-        for (preset, split), group in cases.items()
-    ]
-    return Answer(
-        headline=_headline(unseen, goals),
-        announced=announced_in_short(unseen, goals, announced),
-        signals=_signals_in_short(unseen),
-        findings=findings,
-    )
-
-
-def _goals(splits: Iterable[Split]) -> dict[str, str]:
-    """Name of each split that shows generalisation, in order -> what accuracy there reaches."""
-    unseen = {split.name: split.goal for split in splits if split.shows_generalisation}
-    counts = Counter(unseen.values())
-    return {
-        name: unseen[name] if counts[unseen[name]] == 1 else f"{unseen[name]} ({name})"
-        for name in in_order(unseen)
-    }
-
-
-def _headline(unseen: Sequence[RunEvents], goals: dict[str, str]) -> str:
+def headline(found: Sequence[Course], statuses: Sequence[RunStatus]) -> str:
+    """What happened, by accuracy: told of one run, counted of several."""
+    if not found:
+        return f"Nothing measured yet in {runs_text(len(statuses))}."
+    goals = goals_of(found)
+    if len({course.run.run_id for course in found}) == 1:
+        return _sentence(f"{_so_far(found)}it {outcome(found, goals)}")
+    if len(goals) > 1 and all(course.fate == "generalised" for course in found):
+        # Some runs may lack some of the splits; what all of them have in common is this.
+        total = len({course.run.run_id for course in found})
+        return _sentence(f"{_so_far(found)}{_share_in_words(total, total)} to everything unseen")
     parts: list[str] = []
     for split, goal in goals.items():
-        has_generalised = {
-            outcome.run.run_id: outcome.times.generalised_step is not None
-            for outcome in unseen
-            if outcome.times.split == split
-        }
-        if has_generalised:
-            total = len(has_generalised)
-            whole = f"{total:,}" if parts else f"{runs_text(total)} generalised"
-            parts.append(f"{sum(has_generalised.values()):,} of {whole} to {goal}")
-    return f"{listed(parts)}."
+        fates = [course.fate for course in found if course.split.name == split]
+        counts = fates.count("generalised"), len(fates)
+        share = share_text(*counts) if parts else _share_in_words(*counts)
+        parts.append(f"{share} to {goal}")
+    if num_lost := sum(course.fate == "lost" for course in found):
+        parts.append(f"{num_lost:,} learnt and lost again")
+    return _sentence(f"{_so_far(found)}{listed(parts)}")
 
 
-def _signals_in_short(unseen: Sequence[RunEvents]) -> str:
-    """Per posterior, in how many transitions the collapse came no later than accuracy."""
-    counts: dict[str, list[bool]] = {}
-    for outcome in unseen:
-        if outcome.times.generalised_step is not None:
-            lead = outcome.times.lead_of_collapse
-            counts.setdefault(outcome.times.posterior, []).append(lead is not None and lead >= 0)
-    if not counts:
+def outcome(found: Sequence[Course], goals: Mapping[str, str]) -> str:
+    """How one run ended on each split, by accuracy, as what follows "it"."""
+    if all(course.fate == "unfitted" for course in found):
+        return "has not fitted its training data"
+    return _joined([_ended(course, goals[course.split.name]) for course in found])
+
+
+def _joined(phrases: Sequence[str]) -> str:
+    """Phrases in a row; one that begins with the verb of the phrase before leaves it out."""
+    shortened = list(phrases[:1])
+    for before, phrase in pairwise(phrases):
+        verb = phrase.split()[0]
+        is_repeated = verb in ("generalised", "announced") and before.startswith(verb)
+        shortened.append(phrase.removeprefix(f"{verb} ") if is_repeated else phrase)
+    return listed(shortened)
+
+
+def _ended(course: Course, goal: str) -> str:
+    last, best = course.last, course.best
+    if course.fate == "generalised":
+        return f"generalised to {goal} at step {step_text(course.generalised_step)}"
+    if course.fate == "lost":
+        return (
+            f"lost {goal} again: {_percent(best.accuracy)} right at step "
+            f"{step_text(best.step)}, {_percent(last.accuracy)} at step {step_text(last.step)}"
+        )
+    if course.fate == "memorised":
+        return f"memorised its training data: {_percent(last.accuracy)} of {goal} are right"
+    short = f", short of {100 * ACCURACY_THRESHOLD:g} %" if course.fate == "between" else ""
+    return f"has {_percent(last.accuracy)} of {goal} right{short}"
+
+
+def monitor_said(found: Sequence[Course]) -> str:
+    """What the monitor announced, beside accuracy; empty where nobody watched."""
+    watched = [course for course in found if course.is_watched]
+    if not watched:
         return ""
-    best_first = sorted(
-        counts.items(), key=lambda item: (-sum(item[1]) / len(item[1]), -len(item[1]))
-    )
-    shares = [f"{name} in {share_text(sum(said), len(said))}" for name, said in best_first]
-    return f"Uncertainty collapsed no later than accuracy arrived: {listed(shares)} transitions."
+    goals = goals_of(found)
+    if len({course.run.run_id for course in watched}) == 1:
+        return f"The monitor, which sees no labels, {announcement(watched, goals)}."
+    return f"The monitor, which sees no labels, {_announced_of_many(watched)}."
 
 
-def _finding(
-    preset: str, split: str, goal: str, of_posterior: dict[str, list[RunEvents]]
-) -> Finding:
-    everyone = [outcome for group in of_posterior.values() for outcome in group]
-    one_per_run = {outcome.run.run_id: outcome for outcome in everyone}
-    last_step = max((o.run.num_steps for o in everyone), default=0)
-    return Finding(
-        preset=preset,
-        goal=goal,
-        text=_what_accuracy_did(split, list(one_per_run.values())),
-        last_step=step_text(last_step),
-        signals=[_signal(name, group, last_step) for name, group in of_posterior.items()],
-    )
+def announcement(watched: Sequence[Course], goals: Mapping[str, str]) -> str:
+    """What the monitor said of one run, as what follows "the monitor"."""
+    if len(watched) == 1:
+        return _said(watched[0], None)
+    return _joined([_said(course, goals[course.split.name]) for course in watched])
 
 
-def _what_accuracy_did(split: str, outcomes: Sequence[RunEvents]) -> str:
-    transitions = [o.times for o in outcomes if o.times.generalised_step is not None]
-    share = f"{len(transitions):,} of {runs_text(len(outcomes))} generalised"
-    if not transitions:
-        best = max((o.run.accuracy.get(split, 0.0) for o in outcomes), default=0.0)
-        return f"{share}; the best final accuracy is {accuracy_text(best)}."
-    step = Median.of(times.generalised_step for times in transitions)
-    text = f"{share}, at step {step_text(step.value)}"
-    delay = Median.of(times.delay for times in transitions)
-    if delay.value is not None:
-        text += f", {step_text(delay.value)} steps after the training set was fitted"
-    return f"{text}."
+def _said(course: Course, goal: str | None) -> str:
+    """The goal is None where only one is spoken of."""
+    announced, last = course.announced, course.last
+    if announced is None:
+        ratio = next(
+            (look.ratio for look in reversed(course.looks) if look.ratio is not None), None
+        )
+        end = "" if ratio is None else f" (tolerance ratio {ratio:.2f})"
+        verdict = f"calls {goal or 'it'} {last.state}{end}"
+        return f"missed {goal or 'it'} and {verdict}" if course.fate == "generalised" else verdict
+    step = step_text(announced.step)
+    if course.fate == "generalised":
+        text = f"said so at step {step}" if goal is None else f"announced {goal} at step {step}"
+    else:
+        accuracy = _percent(announced.accuracy)
+        text = f"announced {goal or 'it'} at step {step}, with {accuracy} right"
+    if course.seen_lost is not None:
+        text += f", and called {'them' if goal else 'it'} lost at step "
+        text += step_text(course.seen_lost.step)
+    return text
 
 
-def _signal(posterior: str, outcomes: Sequence[RunEvents], last_step: int) -> Signal:
-    every = [outcome.times for outcome in outcomes]
-    names = ("fitted", "generalised", "peak", "collapsed")
-    step_of = {name: Median.of(getattr(t, f"{name}_step") for t in every) for name in names}
-    height = Median.of(times.peak_epistemic for times in every)
-    text = f"peak {value_text(height.value)} nats at {step_text(step_of['peak'].value)}; "
-    text += _what_collapse_said(outcomes, step_of["collapsed"])
-    marks = {
-        name: round(100.0 * found.value / max(last_step, 1), 2)
-        for name, found in step_of.items()
-        if found.value is not None
-    }
-    start = marks.pop("fitted", None)
-    width = None if start is None else round(marks.get("generalised", 100.0) - start, 2)
-    band = None if start is None or width is None or width < 0.0 else (start, width)
-    return Signal(posterior, text, band, marks)
+def _announced_of_many(watched: Sequence[Course]) -> str:
+    right = [course for course in watched if course.fate == "generalised"]
+    others = [course for course in watched if course.fate not in ("generalised", "lost")]
+    lost = [course for course in watched if course.fate == "lost"]
+    parts = []
+    if right:
+        number = sum(course.announced is not None for course in right)
+        share = f"all {number:,}" if number == len(right) > 1 else share_text(number, len(right))
+        parts.append(f"announced {share} of these{_lags(right)}")
+    if others:
+        early = [course.announced.accuracy for course in others if course.announced]
+        text = f"{share_text(len(early), len(others))} of those that did not get there"
+        text += f" (at most {_percent(max(early))} right when announced)" if early else ""
+        parts.append(text if right else f"announced {text}")
+    if lost:
+        number = sum(course.seen_lost is not None for course in lost)
+        parts.append(f"saw {share_text(number, len(lost))} lost again")
+    return listed(parts)
 
 
-def _what_collapse_said(outcomes: Sequence[RunEvents], collapsed: Median) -> str:
-    if collapsed.value is None:
-        return "no collapse"
-    lead = Median.of(outcome.times.lead_of_collapse for outcome in outcomes).value
-    text = f"collapse at {step_text(collapsed.value)}"
-    if collapsed.num_runs < len(outcomes):
-        text += f" in {share_text(collapsed.num_runs, len(outcomes))}"
-    if lead is not None:
-        distance = f"{step_text(abs(lead))} {'before' if lead > 0 else 'after'} accuracy"
-        text += f", {distance}" if lead else ", together with accuracy"
-    early = sum(
-        o.times.collapsed_step is not None and o.times.generalised_step is None for o in outcomes
-    )
-    return f"{text}; also in {early} that did not generalise" if early else text
+def _lags(right: Sequence[Course]) -> str:
+    lags = [course.lag for course in right if course.lag is not None]
+    if not lags:
+        return ""
+    if max(lags) <= 0:
+        return ", no later than accuracy"
+    worst, typical = max(lags), median(lags)
+    words = f", at the median {step_text(typical)}" if typical < worst else ""
+    return f", at most {step_text(worst)} steps after accuracy{words}"
+
+
+def caption(course: Course, goal: str) -> str:
+    """What happened to one run on one split, and what the monitor said of it."""
+    text = f"It {outcome([course], {course.split.name: goal})}"
+    if course.generalised_step is not None and course.fitted_step is not None:
+        delay = course.generalised_step - course.fitted_step
+        text += f", {step_text(delay)} steps after it had fitted its training data"
+    said = f" The monitor {_said(course, None)}, without labels." if course.is_watched else ""
+    return f"{text}.{said}"
+
+
+def _so_far(found: Sequence[Course]) -> str:
+    unfinished = {c.run.run_id: c.run for c in found if c.run.state != "done"}
+    if not unfinished:
+        return ""
+    total = len({course.run.run_id for course in found})
+    if total == 1:
+        (run,) = unfinished.values()
+        return f"at step {step_text(run.step)} of {step_text(run.num_steps)}, "
+    return f"so far, with {total - len(unfinished):,} of {runs_text(total)} done, "
+
+
+def _share_in_words(number: int, total: int) -> str:
+    if number == total > 1:
+        return "both runs generalised" if total == 2 else f"all {runs_text(total)} generalised"
+    if number == 0:
+        return f"none of {runs_text(total)} generalised"
+    return f"{number:,} of {runs_text(total)} generalised"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

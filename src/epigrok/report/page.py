@@ -10,13 +10,16 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from epigrok.evaluation.grokking_times import COLLAPSE_SHARE
 from epigrok.figures.catalogue import draw_all
 from epigrok.figures.drawn_figure import DrawnFigure
 from epigrok.figures.output import csv_text, write_drawn
 from epigrok.files import make_writable_directory, own_path, write_file
 from epigrok.records.directory import run_directories
 from epigrok.records.status import counts, read_statuses
-from epigrok.report.answer import QUESTION, RULES, answer
+from epigrok.report import panels as drawing
+from epigrok.report.answer import QUESTION, RULES, headline, monitor_said
+from epigrok.report.courses import courses
 from epigrok.report.origin import (
     common_table,
     preset_table,
@@ -25,9 +28,16 @@ from epigrok.report.origin import (
     varying_table,
 )
 from epigrok.report.run_events import ordered, run_events, setting_fields
-from epigrok.report.tables import grokking_columns, grokking_table, run_columns, run_table
+from epigrok.report.tables import (
+    course_columns,
+    grokking_columns,
+    grokking_table,
+    outcome_table,
+    posterior_table,
+    run_columns,
+    run_table,
+)
 from epigrok.sweeps.description import recorded_sweeps
-from epigrok.tables.announcements import announcements
 from epigrok.tables.fields import varying_fields
 from epigrok.tables.store import SweepStore, open_sweep
 from epigrok.wording import listed, printable
@@ -93,8 +103,12 @@ def _content(store: SweepStore, out: Path) -> dict[str, Any]:
     varying = varying_fields([status.config for status in statuses])
     fields = setting_fields(statuses)
     statuses = ordered(statuses, [*fields, *varying])
-    found = run_events(store, statuses)
-    tables = {"runs": run_columns(statuses), "grokking-times": grokking_columns(found, fields)}
+    found, seen = run_events(store, statuses), courses(store, statuses)
+    tables = {
+        "runs": run_columns(statuses),
+        "grokking-times": grokking_columns(found, fields),
+        "looks": course_columns(seen),
+    }
     for name, table in tables.items():
         # A label may hold half a surrogate pair, which UTF-8 cannot encode.
         write_file(out / f"{name}.csv", csv_text(table).encode(errors="replace"))
@@ -108,8 +122,15 @@ def _content(store: SweepStore, out: Path) -> dict[str, Any]:
         "title": f"{listed(names)}{f', {store.chosen_by}' if store.chosen_by else ''}",
         "question": QUESTION,
         "rules": RULES,
-        "answer": answer(found, statuses, announcements(store)),
+        "headline": headline(seen, statuses),
+        "monitor": monitor_said(seen),
         "states": counts(statuses),
+        "panels": drawing.panels(seen, fields),
+        "posteriors": ", ".join(dict.fromkeys(c.posterior for c in seen if c.posterior)),
+        "outcomes": outcome_table(seen, fields),
+        "collapses": posterior_table(found),
+        "collapse_share": f"{100 * COLLAPSE_SHARE:g}",
+        "runs_need_attention": any(status.reason for status in statuses),
         "grokking": grokking_table(found, fields),
         "runs": run_table(statuses),
         "varying": varying_table(statuses, varying),
@@ -148,7 +169,7 @@ def _template() -> Any:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    environment.globals["style"] = Markup((folder / "page.css").read_text())
+    environment.globals |= {"style": Markup((folder / "page.css").read_text()), "svg": drawing}
     return environment.from_string((folder / "page.html.j2").read_text())
 
 

@@ -12,6 +12,8 @@ from epigrok.wording import duration_text
 
 SECONDS_BETWEEN_LINES = 10.0
 BAR_WIDTH = 30
+Look = dict[str, Any]
+"""A row of the table `tolerance`."""
 
 
 @runtime_checkable
@@ -22,8 +24,8 @@ class Reporter(Protocol):
         """Some steps were taken."""
         ...
 
-    def evaluated(self, step: int, rows: list[EvaluationRow]) -> None:
-        """The model was evaluated."""
+    def evaluated(self, step: int, rows: list[EvaluationRow], looks: list[Look]) -> None:
+        """The model was evaluated, and the monitor looked at it."""
         ...
 
     def close(self) -> None:
@@ -37,7 +39,7 @@ class Silent:
     def progress(self, step: int, loss: float, steps_per_second: float) -> None:
         """Ignore."""
 
-    def evaluated(self, step: int, rows: list[EvaluationRow]) -> None:
+    def evaluated(self, step: int, rows: list[EvaluationRow], looks: list[Look]) -> None:
         """Ignore."""
 
     def close(self) -> None:
@@ -65,23 +67,23 @@ class PlainLines:
             flush=True,
         )
 
-    def evaluated(self, step: int, rows: list[EvaluationRow]) -> None:
-        """Remember the accuracies for the next line."""
+    def evaluated(self, step: int, rows: list[EvaluationRow], looks: list[Look]) -> None:
+        """Remember accuracies and states for the next line."""
         del step
-        self._accuracies = accuracies_text(rows)
+        self._accuracies = accuracies_text(rows, looks)
 
     def close(self) -> None:
         """Nothing is held open."""
 
 
 class LiveLine:
-    """A progress bar with loss, accuracies, speed and time left."""
+    """A progress bar with loss, accuracies, states of the monitor, speed and time left."""
 
     def __init__(self, num_steps: int, first_step: int) -> None:
         self._accuracies = ""
         self._progress = Progress(
             TextColumn("{task.completed}/{task.total}"),
-            BarColumn(),
+            BarColumn(bar_width=20),
             TextColumn("{task.fields[text]}"),
             TimeRemainingColumn(),
             console=Console(stderr=True),
@@ -95,10 +97,10 @@ class LiveLine:
         text = f"loss {loss:.4f}  {self._accuracies}  {steps_per_second:.1f} steps/s"
         self._progress.update(self._task, completed=step, text=text)
 
-    def evaluated(self, step: int, rows: list[EvaluationRow]) -> None:
-        """Show the new accuracies from now on."""
+    def evaluated(self, step: int, rows: list[EvaluationRow], looks: list[Look]) -> None:
+        """Show the new accuracies and states from now on."""
         del step
-        self._accuracies = accuracies_text(rows)
+        self._accuracies = accuracies_text(rows, looks)
 
     def close(self) -> None:
         """Leave the terminal as it was; doing so twice is harmless."""
@@ -127,10 +129,10 @@ class NotebookLine:
         )
         self._display.update({"text/plain": text}, raw=True)
 
-    def evaluated(self, step: int, rows: list[EvaluationRow]) -> None:
-        """Show the new accuracies from now on."""
+    def evaluated(self, step: int, rows: list[EvaluationRow], looks: list[Look]) -> None:
+        """Show the new accuracies and states from now on."""
         del step
-        self._accuracies = accuracies_text(rows)
+        self._accuracies = accuracies_text(rows, looks)
 
     def close(self) -> None:
         """The last line stays."""
@@ -153,7 +155,11 @@ def time_left_text(num_steps: int, steps_per_second: float) -> str:
     return duration_text(num_steps / steps_per_second) if steps_per_second else "?"
 
 
-def accuracies_text(rows: list[EvaluationRow]) -> str:
-    """Final-answer accuracy of every split, under the first posterior tracked."""
-    first = [row for row in rows if row.posterior == rows[0].posterior]
-    return "  ".join(f"{row.split} {row.summary['accuracy_final']:.3f}" for row in first)
+def accuracies_text(rows: list[EvaluationRow], looks: list[Look]) -> str:
+    """Accuracy of every split under the first posterior tracked, and its state."""
+    states = {look["split"]: look["state"] for look in looks if look.get("state")}
+    return "  ".join(
+        f"{row.split} {row.summary['accuracy_final']:.3f} {states.get(row.split, '')}".rstrip()
+        for row in rows
+        if row.posterior == rows[0].posterior
+    )

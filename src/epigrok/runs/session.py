@@ -211,7 +211,7 @@ class Session:
         # The last step's row is written after the series of contexts and includes their time.
         if step < self._config.num_steps or not self._config.evaluation.final_series:
             self._record_timing(step)
-        self._reporter.evaluated(step, found.metrics)
+        self._reporter.evaluated(step, found.metrics, looked)
 
     def _record_timing(self, step: int) -> None:
         elapsed = time.monotonic() - self._started
