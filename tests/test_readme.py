@@ -1,72 +1,45 @@
-"""What the README promises exists."""
+"""What the README promises exists, and its code runs."""
 
 import re
-from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
+from doc_blocks import BLOCK, ROOT, run_page, run_section
 
-from epigrok.cli import COMMANDS, main
-
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 README = (ROOT / "README.md").read_text()
+TUTORIAL = ROOT / "docs/tutorials/own-model.md"
 
 
-def test_every_command_in_the_readme_exists() -> None:
-    named = set(re.findall(r"^    epigrok (\w+)", README, flags=re.MULTILINE))
-    assert named
-    assert named <= COMMANDS.keys()
+def test_the_readme_is_short() -> None:
+    assert len(README.split()) < 450
+    (block,) = BLOCK.findall(README)
+    loop = [line for line in block.splitlines() if line and not line.startswith("import")]
+    assert len(loop) == 8
 
 
-def commands_of(page: Path) -> Iterator[tuple[str, ...]]:
-    """Commands of a page, in code spans and blocks, as words without comments."""
-    text = page.read_text().replace("\\\n", " ")
-    for span in re.findall(r"(?<!`)`(epigrok [^`]+)`", text) + re.findall(
-        r"^(?: {4})?(epigrok .+)$", text, flags=re.MULTILINE
-    ):
-        yield tuple(span.partition(" #")[0].split()[1:])
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_flag_that_a_page_names_exists(
-    page: Path, capsys: pytest.CaptureFixture[str]
+def test_its_loop_announces_what_the_network_of_the_tutorial_learns(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for command, *words in commands_of(page):
-        flags = [word.partition("=")[0] for word in words if word.startswith("--")]
-        if command not in COMMANDS or set(flags) <= {"--help"}:
-            continue
-        # The first word of some commands decides what others there are.
-        decides = command == "train" or words[0] == "delay"
-        first = ["icl-paper" if word == "PRESET" else word for word in words[:decides]]
-        with suppress(SystemExit):
-            main([command, *first, "--help"])
-        text = capsys.readouterr().out
-        for flag in flags:
-            assert re.search(rf"{re.escape(flag)}\b", text), f"epigrok {command} has no {flag}"
+    names = run_section(TUTORIAL, "The network")
+    names = run_page(ROOT / "README.md", **names)
+    (told,) = re.findall(r"`(Event\(.+?)\d+\)`", README)
+    assert told in capsys.readouterr().out
+    assert names["monitor"].states == {"held out": "generalised"}
 
 
 def test_every_link_in_the_readme_leads_somewhere() -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", README)
-    assert links
+    links = re.findall(r"\]\(([^)#]+)\)", README) + re.findall(r'src="(.+?)"', README)
+    assert len(links) > 5
     assert all((ROOT / link).exists() for link in links)
 
 
 def test_every_folder_of_the_map_exists() -> None:
-    names = re.findall(r"^\| `([\w/.]+)`", README, flags=re.MULTILINE)
+    text = (ROOT / "docs/map.md").read_text()
+    names = re.findall(r"^\| `([\w/.]+)`", text, flags=re.MULTILINE)
     assert len(names) > 8
     package = ROOT / "src" / "epigrok"
     assert all((package / name).exists() for name in names)
     rooms = {path.parent.name for path in package.glob("*/__init__.py")}
     assert {f"{room}/" for room in rooms} <= set(names)
-
-
-def test_every_make_target_in_the_readme_exists() -> None:
-    makefile = (ROOT / "Makefile").read_text()
-    targets = re.findall(r"^    make (\S+)", README, flags=re.MULTILINE)
-    assert targets
-    assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in targets)
 
 
 def test_every_function_that_contributors_are_sent_to_is_there() -> None:

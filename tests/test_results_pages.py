@@ -1,0 +1,105 @@
+"""The numbers of the results pages are those of the files beside them."""
+
+import csv
+import re
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import front_figure, result_tables  # noqa: E402
+from benchmarks.front_figure import EU, LEARNS, NARROWED, SEEN, STATE, STEP, UNSEEN  # noqa: E402
+from benchmarks.verdicts.table import verdicts  # noqa: E402
+
+RESULTS = ROOT / "docs/results"
+
+
+@pytest.mark.parametrize("page", result_tables.pages(), ids=lambda page: page.stem)
+def test_the_tables_of_a_page_are_made_of_their_data(page: Path) -> None:
+    text = page.read_text()
+    assert result_tables.updated(text, page.parent) == text, "python -m benchmarks.result_tables"
+
+
+def test_a_wrong_number_is_noticed_and_put_right() -> None:
+    page = RESULTS / "icl-medium.md"
+    text = page.read_text()
+    wrong = text.replace("| 2 | 1.00 | 0.98 | 0.10 | 0.13 |", "| 2 | 1.00 | 0.98 | 0.90 | 0.13 |")
+    assert wrong != text
+    assert result_tables.updated(wrong, page.parent) == text
+
+
+def test_a_number_must_say_how_it_is_written() -> None:
+    assert result_tables.table_of("select 'a|b' as x, two(0.126) as y, small(1e-5) as z", ROOT) == (
+        "| x | y | z |\n| --- | --- | --- |\n| a\\|b | 0.13 | 1.0e-05 |\n"
+    )
+    with pytest.raises(ValueError, match="say how"):
+        result_tables.table_of("select 0.5::double as x", ROOT)
+    with pytest.raises(ValueError, match="no rows"):
+        result_tables.table_of("select 1 as x where false", ROOT)
+
+
+def test_the_verdicts_are_those_of_the_runs_so_far(tmp_path: Path) -> None:
+    with tarfile.open(RESULTS / "paper-small/map-seed-0.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    with (RESULTS / "verdicts.csv").open(newline="") as file:
+        assert list(csv.DictReader(file)) == list(verdicts(tmp_path / "paper-small"))
+
+
+def test_every_results_page_begins_with_its_conclusion() -> None:
+    for page in RESULTS.glob("*.md"):
+        first = page.read_text().split("\n\n")[1]
+        assert first.startswith("**") or first == "## In short", page.name
+
+
+def table_of_the_front_figure() -> dict[str, list[dict[str, str]]]:
+    with (RESULTS / "front/groks-then-loses.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {stage: [row for row in rows if row["stage"] == stage] for stage in (LEARNS, NARROWED)}
+
+
+def first_step(rows: list[dict[str, str]], column: str, least: float) -> int:
+    return next(int(row[STEP]) for row in rows if float(row[column]) >= least)
+
+
+def test_the_front_figure_shows_what_the_readme_says_of_it() -> None:
+    stages = table_of_the_front_figure()
+    learns, narrowed = stages[LEARNS], stages[NARROWED]
+    fitted, grokked = first_step(learns, SEEN, 0.95), first_step(learns, UNSEEN, 0.95)
+    peak = max(learns, key=lambda row: float(row[EU]))
+    lost_at = next(int(row[STEP]) for row in narrowed if row[STATE] == "lost")
+    said = re.search(r'alt="(.+?)"', (ROOT / "README.md").read_text(), re.DOTALL)
+    assert said is not None
+    assert re.findall(r"step (\d+)", said[1].replace("\n", " ")) == [
+        str(step) for step in (fitted, grokked, lost_at)
+    ]
+    assert fitted <= int(peak[STEP]) < grokked
+    by_250 = [row for row in narrowed if int(row[STEP]) <= 250][-1]
+    assert float(by_250[UNSEEN]) < 0.2
+    assert {float(row[SEEN]) for row in narrowed} == {1.0}
+    rise = max(float(row[EU]) for row in narrowed) / float(narrowed[0][EU])
+    assert 6 <= rise < 7
+
+
+def test_the_front_figure_is_drawn_from_its_table() -> None:
+    stages = table_of_the_front_figure()
+    figure = front_figure.draw([*stages[LEARNS], *stages[NARROWED]])
+    top_left = figure.axes[0]
+    assert top_left.lines[1].get_ydata()[-1] == float(stages[LEARNS][-1][UNSEEN])
+    assert "lost" in figure.axes[5].texts[0].get_text()
+
+
+@pytest.mark.slow
+def test_the_stages_of_the_front_figure_can_be_trained() -> None:
+    rows = list(front_figure.rows(num_steps=100, num_narrow_steps=100))
+    assert [(row["stage"], row[STEP]) for row in rows][:4] == [
+        (LEARNS, 0),
+        (LEARNS, 50),
+        (LEARNS, 100),
+        (NARROWED, 0),
+    ]
+    assert rows[2][UNSEEN] == rows[3][UNSEEN]  # the same weights
+    assert all(row[EU] > 0 for row in rows)
