@@ -22,7 +22,7 @@ OTHER_WAYS: dict[str, Signs] = {
 
 
 def state_rows(table: Table) -> list[Row]:
-    """Every set's states under the second rule, and how the first rule did."""
+    """Every set's states under the third rule, and how the first rule did."""
     rows = []
     for now, before in zip(verdicts(table, StateRule(), Signs()), first_rule_verdicts(table)):
         lag = now.lag
@@ -58,14 +58,14 @@ def rule_rows(part: Table, role: str) -> list[Row]:
     told = verdicts(part, rule, Signs())
     rows = [
         _summary(role, "first", "train accuracy", first_rule_verdicts(part)),
-        _summary(role, "second", "train accuracy", told),
+        _summary(role, "third", "train accuracy", told),
     ]
     for fit in ("train loss", "none"):
         found = verdicts(part, rule, Signs(fit=fit))
-        rows.append({**_summary(role, "second", fit, found), **_departures(found, told)})
+        rows.append({**_summary(role, "third", fit, found), **_departures(found, told)})
     for name, signs in OTHER_WAYS.items():
         found = verdicts(part, rule, signs)
-        rows.append(_summary(role, f"second, {name}", "train accuracy", found))
+        rows.append(_summary(role, f"third, {name}", "train accuracy", found))
     return rows
 
 
