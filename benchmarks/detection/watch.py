@@ -20,6 +20,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 
 from benchmarks.detection.accuracies import generality
+from benchmarks.detection.data import Rows
 from benchmarks.detection.suite import SUITE
 from benchmarks.detection.training import Look, looks
 from epigrok.monitor import SEEN, GrokMonitor, MonitorSettings, SetReading
@@ -38,18 +39,20 @@ Row = dict[str, Any]
 def watched_rows(name: str, seed: int, num_looks: int, length: float = 1.0) -> Iterator[Row]:
     """Train one run and look at it; the training accuracy is passed. `length` shortens training."""
     spec, phase, monitor = SUITE[name], -1, None
+    sets: dict[str, Rows] = {}
     for look in looks(spec, seed, num_looks, length=length):
         look.model.eval()
         x, y = look.data.train
         if monitor is None or look.phase != phase:
             before = monitor
-            monitor = _monitor(look)
+            sets = {key: _apart(rows, x) for key, rows in look.watched.items()}
+            monitor = _monitor(look, sets)
             if before is not None:  # another training set, the same watched ones
                 monitor.load_state_dict(before.state_dict())
             phase = look.phase
         accuracy = _accuracy(look.model, x[:2048], y[:2048])
         reading = monitor.update(look.step, train_accuracy=accuracy)
-        for watched, rows in look.watched.items():
+        for watched, rows in sets.items():
             held_out = tuple(part[:1024] for part in rows)
             yield {
                 "run": f"{name}-{seed}",
@@ -69,8 +72,15 @@ def watched_rows(name: str, seed: int, num_looks: int, length: float = 1.0) -> I
             }
 
 
-def _monitor(look: Look) -> GrokMonitor:
-    watched = {name: x for name, (x, _) in look.watched.items()}
+def _apart(rows: Rows, x_train: torch.Tensor) -> Rows:
+    """Without inputs that are trained on, which a small world has twice and the monitor refuses."""
+    trained = set(map(tuple, x_train.flatten(1).tolist()))
+    is_new = torch.tensor([tuple(row) not in trained for row in rows[0].flatten(1).tolist()])
+    return rows[0][is_new], rows[1][is_new]
+
+
+def _monitor(look: Look, sets: dict[str, Rows]) -> GrokMonitor:
+    watched = {name: x for name, (x, _) in sets.items()}
     settings = MonitorSettings(answered="last" if look.data.last_only else "all")
     return GrokMonitor(look.model, look.data.train[0], watched, settings=settings)
 
