@@ -3,7 +3,7 @@
     python -m benchmarks.detection.watched docs/results/detection
 
 `states-fresh.csv` has a line for each set, `rule-fresh.csv` the counts of errors, with labelled
-rows as rivals: these announce at fitted looks at which nine in ten of them are right.
+rows as rivals: these say "generalised" where nine in ten of them are right.
 """
 
 import argparse
@@ -59,11 +59,12 @@ def is_fitted(look: dict[str, str]) -> bool:
 
 
 def labelled_states(looks: Looks, name: str) -> list[str]:
-    """What a person says who has so many labels: nine in ten right, or not."""
-    return [
-        "generalised" if is_fitted(look) and float(look[name]) >= GENERAL else "memorising"
-        for look in looks
-    ]
+    """What a person says who has so many labels: nine in ten right, or not, or no longer."""
+    states: list[str] = []
+    for look in looks:
+        otherwise = "lost" if "generalised" in states else "memorising"
+        states.append("generalised" if float(look[name]) >= GENERAL else otherwise)
+    return states
 
 
 def state_row(found: Verdict) -> Row:
