@@ -27,7 +27,7 @@ from benchmarks.detection.tables import Row, bounds, fitted, select, write, writ
 from benchmarks.detection.variants import SETTINGS
 
 ROLES = {"earlier": ("development", "held out"), "fresh": ("fresh",)}
-"""The kinds on which the second rule was chosen, and those on which it was tested."""
+"""The kinds of the earlier rules, and the fresh ones."""
 VARIANTS = tuple(
     f"ratio, {name}"
     for name in (*SETTINGS, "clean marginals", *NETWORK)

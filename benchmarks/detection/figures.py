@@ -1,4 +1,4 @@
-"""Two figures of the detection benchmark, from its table of looks.
+"""Two figures of what the monitor saw, from the file of `watch.py`.
 
 python -m benchmarks.detection.figures docs/results/detection
 """
@@ -6,91 +6,81 @@ python -m benchmarks.detection.figures docs/results/detection
 import argparse
 from pathlib import Path
 
-import duckdb
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.detection.tables import FITTED
+from benchmarks.detection.watched import Looks, is_fitted, sets_of, verdict
 from epigrok.monitor import StateRule
 
 COLOURS = {"generalised": "#1b7837", "not": "#b2182b", "lost": "#e08214",
            "in between": "#542788", "blind spot": "#888888"}  # fmt: skip
+RUNS = ("affine-7-0", "affine-7-random-0", "gratings-lost-0")
+"""One that groks, one that memorises, one that loses what it had."""
 
 
-def read(path: Path) -> dict[str, np.ndarray]:
-    """A table as columns."""
-    return dict(duckdb.sql(f"FROM '{path}'").fetchnumpy())
+def column(looks: Looks, name: str) -> np.ndarray:
+    """Numbers of one column."""
+    return np.array([float(look[name]) for look in looks])
 
 
-def is_fitted(looks: dict[str, np.ndarray]) -> np.ndarray:
-    """Looks at which the training set is fitted, above chance."""
-    return looks["train accuracy"] - looks["chance"] >= FITTED * (1.0 - looks["chance"])
-
-
-def scatter(looks: dict[str, np.ndarray], states: dict[str, np.ndarray]) -> Figure:
-    """Both ratios and entropy against the truth, a point per fitted look of the fresh kinds."""
-    outcome_of = {
-        (run, watched): "blind spot" if made_to == "blind spot" else outcome
-        for run, watched, made_to, outcome in zip(
-            states["run"], states["watched"], states["made to"], states["outcome"]
-        )
-    }
-    fresh = {run for run, role in zip(states["run"], states["role"]) if role == "fresh"}
-    keep = np.array([run in fresh for run in looks["run"]]) & is_fitted(looks)
-    outcome = np.array([outcome_of[key] for key in zip(looks["run"], looks["watched"])])
-    figure = Figure(figsize=(12, 3.8), layout="constrained")
-    panels = (
-        ("ratio", "ratio, noise on the head"),
-        ("ratio, whole", "ratio, noise on the whole network"),
-        ("entropy", "entropy / ln C (reversed)"),
-    )
-    for axes, (name, label) in zip(figure.subplots(1, len(panels)), panels):
-        for kind, colour in COLOURS.items():
-            mask = keep & (outcome == kind)
-            axes.plot(looks[name][mask], looks["generality"][mask], ".", color=colour,
-                      markersize=3.5, alpha=0.6, label=kind)  # fmt: skip
-        axes.set_xlabel(label)
-        axes.set_ylabel("balanced accuracy above chance")
-        axes.grid(alpha=0.2)
-    for axes in figure.axes[:2]:
-        axes.axvline(StateRule().threshold, color="black", linewidth=0.8, linestyle=":")
-    figure.axes[0].legend(title="the run's end", fontsize=7, title_fontsize=7)
+def scatter(sets: list[Looks]) -> Figure:
+    """The ratio against the truth, a point per fitted look."""
+    figure = Figure(figsize=(5.2, 3.8), layout="constrained")
+    axes = figure.subplots()
+    for kind, colour in COLOURS.items():
+        looks = [look for of_set in sets for look in of_set
+                 if is_fitted(look) and _end(of_set) == kind]  # fmt: skip
+        axes.plot(column(looks, "tolerance_ratio"), column(looks, "generality"), ".", color=colour,
+                  markersize=4, alpha=0.6, label=kind)  # fmt: skip
+    axes.axvline(StateRule().threshold, color="black", linewidth=0.8, linestyle=":")
+    axes.set_xlabel("tolerance ratio, noise on the head")
+    axes.set_ylabel("balanced accuracy above chance")
+    axes.legend(title="the run's end", fontsize=7, title_fontsize=7)
+    axes.grid(alpha=0.2)
     return figure
 
 
-def trajectories(looks: dict[str, np.ndarray], runs: tuple[str, ...]) -> Figure:
-    """Ratio beside held-out accuracy along single runs."""
-    figure = Figure(figsize=(3.1 * len(runs), 2.9), layout="constrained")
+def trajectories(sets: list[Looks], runs: tuple[str, ...]) -> Figure:
+    """What was seen along single runs beside held-out accuracy, with every change of state."""
+    figure = Figure(figsize=(3.4 * len(runs), 3.0), layout="constrained")
+    by_run = {looks[0]["run"]: looks for looks in sets}
     for axes, run in zip(figure.subplots(1, len(runs), sharey=True), runs):
-        mask = looks["run"] == run
-        mask &= looks["watched"] == looks["watched"][np.flatnonzero(mask)[-1]]
-        step = looks["step"][mask]
-        axes.plot(step, looks["accuracy"][mask], color="#2166ac", label="held-out accuracy")
-        axes.plot(step, looks["train accuracy"][mask], color="#bbbbbb", label="training accuracy")
-        ratio = np.where(is_fitted(looks)[mask], looks["ratio"][mask], np.nan)
-        axes.plot(step, ratio, color="#b2182b", label="ratio, no labels")
+        looks = by_run[run]
+        step = column(looks, "step")
+        axes.plot(step, column(looks, "train accuracy"), color="#bbbbbb", label="training accuracy")
+        axes.plot(step, column(looks, "generality"), color="#2166ac",
+                  label="held-out accuracy, above chance")  # fmt: skip
+        ratio = np.where(
+            [is_fitted(look) for look in looks], column(looks, "tolerance_ratio"), np.nan
+        )
+        axes.plot(step, ratio, color="#b2182b", label="tolerance ratio (no labels)")
+        axes.plot(step, column(looks, "network_ratio"), "o", color="#b2182b", markersize=3,
+                  label="the same on the whole network")  # fmt: skip
+        states = [look["state"] for look in looks]
+        for at in np.flatnonzero([a != b for a, b in zip(["fitting", *states], states)]):
+            axes.axvline(step[at], color="black", linewidth=0.6, linestyle=":")
+            axes.text(step[at], 1.22, states[at], fontsize=6, rotation=90, ha="right", va="top")
         axes.set_xscale("log")
-        axes.set_ylim(-0.02, 1.25)
-        axes.set_title(f"{run} ({looks['watched'][mask][0]})", fontsize=8)
+        axes.set_ylim(-0.05, 1.25)
+        axes.set_title(run, fontsize=8)
         axes.set_xlabel("step")
         axes.grid(alpha=0.2)
-    figure.axes[0].legend(fontsize=7)
+    figure.axes[0].legend(fontsize=6, loc="center left")
     return figure
+
+
+def _end(looks: Looks) -> str:
+    found = verdict(looks)
+    return "blind spot" if found.truth == "blind spot" else found.outcome
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument(
-        "--runs",
-        nargs="*",
-        default=["affine-7-0", "gratings-vit-random-0", "majority-lost-0", "rare-random-0"],
-    )
-    options = parser.parse_args()
-    looks, states = (read(options.folder / name) for name in ("looks.parquet", "states.csv"))
-    scatter(looks, states).savefig(options.folder / "ratio-and-truth.png", dpi=110)
-    known = tuple(run for run in options.runs if run in set(looks["run"]))
-    trajectories(looks, known).savefig(options.folder / "single-runs.png", dpi=110)
+    folder = parser.parse_args().folder
+    sets = sets_of(folder / "watched.csv")
+    scatter(sets).savefig(folder / "ratio-and-truth.png", dpi=110)
+    trajectories(sets, RUNS).savefig(folder / "three-runs.png", dpi=110)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,20 @@
-"""What the rules said of every run: one line for each set, and their counts."""
+"""What the rules said of every run: one line for each set, and their counts.
 
+    python -m benchmarks.detection.rules docs/results/detection
+
+Judges the stored looks of the earlier kinds again; `analysis.py` does it with new records.
+"""
+
+import argparse
+from pathlib import Path
+
+import duckdb
 import numpy as np
 
 from benchmarks.detection.judging import Signs, Verdict, first_rule_verdicts, verdicts
 from benchmarks.detection.statistics import Table
-from benchmarks.detection.tables import Row
+from benchmarks.detection.suite import SUITE
+from benchmarks.detection.tables import Row, write
 from epigrok.monitor import StateRule
 
 OTHER_WAYS: dict[str, Signs] = {
@@ -22,7 +32,7 @@ OTHER_WAYS: dict[str, Signs] = {
 
 
 def state_rows(table: Table) -> list[Row]:
-    """Every set's states under the second rule, and how the first rule did."""
+    """Every set's states under the third rule, and how the first rule did."""
     rows = []
     for now, before in zip(verdicts(table, StateRule(), Signs()), first_rule_verdicts(table)):
         lag = now.lag
@@ -43,10 +53,10 @@ def state_rows(table: Table) -> list[Row]:
                 "late looks": now.num_late,
                 "late looks, readable": now.num_late_readable,
                 "network readings": now.num_asked,
-                "states": _short(now),
+                "states": short_states(now),
                 "false alarm, first rule": int(before.is_false_alarm),
                 "miss, first rule": int(before.is_miss),
-                "states, first rule": _short(before),
+                "states, first rule": short_states(before),
             }
         )
     return rows
@@ -58,14 +68,14 @@ def rule_rows(part: Table, role: str) -> list[Row]:
     told = verdicts(part, rule, Signs())
     rows = [
         _summary(role, "first", "train accuracy", first_rule_verdicts(part)),
-        _summary(role, "second", "train accuracy", told),
+        _summary(role, "third", "train accuracy", told),
     ]
     for fit in ("train loss", "none"):
         found = verdicts(part, rule, Signs(fit=fit))
-        rows.append({**_summary(role, "second", fit, found), **_departures(found, told)})
+        rows.append({**_summary(role, "third", fit, found), **_departures(found, told)})
     for name, signs in OTHER_WAYS.items():
         found = verdicts(part, rule, signs)
-        rows.append(_summary(role, f"second, {name}", "train accuracy", found))
+        rows.append(_summary(role, f"third, {name}", "train accuracy", found))
     return rows
 
 
@@ -113,5 +123,29 @@ def _departures(found: list[Verdict], told: list[Verdict]) -> Row:
     }
 
 
-def _short(verdict: Verdict) -> str:
+def short_states(verdict: Verdict) -> str:
+    """One letter for each look."""
     return "".join("i" if s == "generalising" else s[0].upper() for s in verdict.states)
+
+
+def stored_looks(path: Path) -> Table:
+    """The table of looks as `judging.py` takes it."""
+    columns = duckdb.sql(f"FROM '{path}'").fetchnumpy()
+    table: Table = {name: np.ma.filled(values, np.nan) if np.ma.isMaskedArray(values) else values
+                    for name, values in columns.items()}  # fmt: skip
+    specs = [SUITE[run.rsplit("-", 1)[0]] for run in table["run"]]
+    return {**table, "role": np.array([spec.role for spec in specs]),
+            "truth": np.array([spec.truth for spec in specs])}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    table = stored_looks(folder / "looks.parquet")
+    write(folder / "rule.csv", rule_rows(table, "earlier"))
+    write(folder / "states.csv", state_rows(table))
+
+
+if __name__ == "__main__":
+    main()

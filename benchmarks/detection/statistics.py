@@ -10,6 +10,7 @@ import torch
 
 from benchmarks.detection.records import DEEP, NETWORK, SCALARS
 from epigrok.monitor import StateRule
+from epigrok.monitor.history import earlier_step
 from epigrok.monitor.tolerance import chance_corrected_agreement
 
 Table = dict[str, np.ndarray]
@@ -153,14 +154,20 @@ def _chance(record: dict[str, Any]) -> np.ndarray:
 
 
 def _steadiness(record: dict[str, Any], number: int) -> np.ndarray:
-    """Cohen's κ between the answers to the watched rows and those of the look before."""
+    """Cohen's κ between the answers to the watched rows and those of an earlier look."""
     answers = torch.from_numpy(record["rows:answers"][:, number].astype(np.int64))
-    num_classes = int(answers.max()) + 1
-    pairs = (
-        float(chance_corrected_agreement(before, now[None], num_classes))
-        for before, now in zip(answers, answers[1:])
-    )
-    return np.array([np.nan, *pairs])
+    num_classes, rule = int(answers.max()) + 1, StateRule()
+    steps = [int(step) for step in record["scalars"][:, SCALARS.index("step")]]
+    found = []
+    for now, step in zip(answers, steps):
+        earlier = earlier_step(steps, step, rule)
+        before = None if earlier is None else answers[steps.index(earlier)]
+        found.append(
+            np.nan
+            if before is None
+            else float(chance_corrected_agreement(before, now[None], num_classes))
+        )
+    return np.array(found)
 
 
 def _over_peak(values: np.ndarray) -> np.ndarray:

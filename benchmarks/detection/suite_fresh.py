@@ -1,4 +1,4 @@
-"""The fresh kinds: run once, after the second rule was frozen.
+"""The fresh kinds: run after the second rule was frozen.
 
 Tasks, networks, losses and one optimiser that no earlier kind had. Recipes were tuned by accuracy
 alone, so that a run does what it is here for; no statistic of theirs was looked at before.

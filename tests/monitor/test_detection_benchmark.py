@@ -17,6 +17,7 @@ from benchmarks.detection.run import record  # noqa: E402
 from benchmarks.detection.statistics import STATISTICS, table_of_looks  # noqa: E402
 from benchmarks.detection.suite import SUITE  # noqa: E402
 from benchmarks.detection.training import build  # noqa: E402
+from benchmarks.detection.watch import COLUMNS, watched_rows  # noqa: E402
 from benchmarks.detection.whole_network import Pick, network_tolerances  # noqa: E402
 
 
@@ -172,3 +173,13 @@ def test_noise_on_all_but_the_head_is_the_noise_of_the_network_without_it() -> N
     found, seconds = network_tolerances(deep, part, 3, is_slow=False)
     assert found["all but head"].value > found["whole"].value
     assert seconds > 0.0
+
+
+def test_a_run_under_the_monitor_is_written_with_what_was_true_and_what_was_said() -> None:
+    rows = list(watched_rows("decoys-little", 0, num_looks=6, length=0.1))
+    assert [row["step"] for row in rows] == sorted({row["step"] for row in rows})
+    assert set(rows[-1]) == set(COLUMNS)
+    assert rows[0]["state"] == "fitting"
+    assert rows[-1]["train accuracy"] > 0.95
+    assert rows[-1]["state"] in ("memorising", "generalising")
+    assert rows[-1]["generality"] < 0.5

@@ -1,6 +1,7 @@
 """Looks add up to states, events and a table; what was saved goes on as if nothing had happened."""
 
 import json
+from dataclasses import replace
 from math import isnan, nan
 from typing import Any
 
@@ -137,3 +138,18 @@ def test_what_is_not_known_stays_unknown_through_a_file() -> None:
     again = History(("held out",), RULE)
     again.restore(json.loads(json.dumps(history.to_json(), allow_nan=False)))
     assert isnan(again.readings[0]["held out"].tolerance_ratio)
+
+
+def test_answers_are_compared_with_those_of_a_tenth_of_the_steps_before() -> None:
+    """However close looks are; then answers of a few looks are kept, not of all."""
+    history = History(("held out",), RULE)
+    answers = {step: tuple((0, 1) * 128) if step < 1050 else (0,) * 128 + (1,) * 128
+               for step in range(1000, 1300, 5)}  # fmt: skip
+    steadiness = {}
+    for step, found in answers.items():
+        look = {name: replace(part, answers=found) for name, part in measured(0.9).items()}
+        steadiness[step] = history.add(step, look, FITTED)["held out"].steadiness
+    assert all(isnan(steadiness[step]) for step in range(1000, 1100, 5))
+    assert steadiness[1100] == pytest.approx(0.0)
+    assert steadiness[1295] == pytest.approx(1.0)
+    assert len(history.answers) < 10

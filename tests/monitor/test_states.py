@@ -12,10 +12,15 @@ RULE = StateRule(
     threshold=0.5,
     deviations=1.0,
     steady_from=0.8,
+    held_threshold=0.6,
+    fresh_threshold=0.8,
+    stretch=2.0,
+    may_fall_to=0.75,
     fitted_accuracy=0.9,
     fitted_confidence=0.8,
     fit_may_fall_by=0.2,
 )
+SEEN_MEMORISING = Standing(has_memorised=True)
 ERROR = 0.2  # A ratio must pass 0.611 to be surely above 0.5.
 
 
@@ -24,12 +29,19 @@ def reading_of(ratio: float, step: int = 0, **others: float) -> Reading:
     return Reading(step=step, ratio=ratio, chance=0.0, log_standard_error=ERROR, **signs)
 
 
-def states(ratios: list[float], fits: list[float] | None = None, rule: StateRule = RULE) -> str:
+def states(
+    ratios: list[float],
+    fits: list[float] | None = None,
+    rule: StateRule = RULE,
+    steps: list[int] | None = None,
+    start: Standing = SEEN_MEMORISING,
+) -> str:
     """One letter per reading: Fitting, Memorising, In between, Generalised, Lost."""
     letter = {"generalising": "I"}
-    standing, seen = Standing(), ""
-    for step, ratio in enumerate(ratios):
-        fit = 1.0 if fits is None else fits[step]
+    standing, seen = start, ""
+    for place, ratio in enumerate(ratios):
+        fit = 1.0 if fits is None else fits[place]
+        step = place if steps is None else steps[place]
         standing = follow(standing, reading_of(ratio, step, train_accuracy=fit), rule)
         seen += letter.get(standing.state, standing.state[0].upper())
     return seen
@@ -68,7 +80,8 @@ def test_answers_that_change_from_look_to_look_are_not_generalised(
     steadiness: float, after: State
 ) -> None:
     reading = reading_of(0.9, steadiness=steadiness)
-    assert follow(Standing(state="memorising"), reading, RULE).state == after
+    before = Standing(state="memorising", has_memorised=True)
+    assert follow(before, reading, RULE).state == after
     kept = Standing(state="generalised", has_generalised=True)
     assert follow(kept, replace(reading, ratio=0.55), RULE).state == "generalised"
 
@@ -78,6 +91,62 @@ def test_a_spike_of_the_training_loss_changes_no_state() -> None:
     standing = Standing(state="generalised", has_generalised=True)
     after = follow(standing, reading_of(0.1, train_accuracy=0.3), RULE)
     assert after.unreadable == "the training set is no longer fitted"
+
+
+NEW = Standing()
+STEPS = [100, 120, 150, 199, 200, 300, 400]
+
+
+def test_a_ratio_that_falls_after_the_fit_is_not_announced() -> None:
+    """Random labels: the margins of the training inputs are small at first."""
+    falling = [0.95, 0.9, 0.8, 0.75, 0.7, 0.55, 0.3]
+    assert states(falling, steps=STEPS, start=NEW) == "IIIIIIM"
+
+
+def test_a_ratio_that_holds_after_the_fit_is_announced_after_the_stretch() -> None:
+    holding = [0.9, 0.6, 0.65, 0.7, 0.75, 0.75, 0.75]
+    assert states(holding, steps=STEPS, start=NEW) == "IIIIGGG"
+
+
+@pytest.mark.parametrize("steps", [[100, 200], [100, 105, 110, 115, 199, 200], [100, 101, 350]])
+def test_the_stretch_is_counted_in_steps_and_not_in_looks(steps: list[int]) -> None:
+    expected = "".join("G" if step >= 200 else "I" for step in steps)
+    assert states([0.75] * len(steps), steps=steps, start=NEW) == expected
+
+
+def test_a_fall_and_a_look_below_the_threshold_begin_the_stretch_anew() -> None:
+    steps = [100, 200, 300, 400]
+    assert states([0.97, 0.72, 0.75, 0.75], steps=steps, start=NEW) == "IIIG"
+    assert states([0.75, 0.75, 0.75, 0.75], steps=steps, start=NEW) == "IGGG"
+    assert states([0.75, 0.49, 0.75, 0.75], steps=steps, start=NEW) == "IMII"
+    assert states([0.75] * 3, [1.0, 0.3, 1.0], steps=[100, 150, 200], start=NEW) == "III"
+
+
+@pytest.mark.parametrize(("deviations_above", "after"), [(1.01, "IG"), (0.99, "II")])
+def test_a_ratio_that_has_held_has_a_threshold_of_its_own(
+    deviations_above: float, after: str
+) -> None:
+    ratio = 0.6 * exp(deviations_above * ERROR)
+    assert states([ratio, ratio], steps=[100, 200], start=NEW) == after
+
+
+@pytest.mark.parametrize(("deviations_above", "after"), [(1.01, "G"), (0.99, "I")])
+def test_a_ratio_that_is_surely_high_needs_no_history(deviations_above: float, after: str) -> None:
+    assert states([0.8 * exp(deviations_above * ERROR)], steps=[100], start=NEW) == after
+
+
+@pytest.mark.parametrize(("deviations_below", "after"), [(1.01, "MG"), (0.99, "MI")])
+def test_a_set_seen_memorising_is_announced_without_a_stretch(
+    deviations_below: float, after: str
+) -> None:
+    ratios = [0.5 * exp(-deviations_below * ERROR), 0.7]
+    assert states(ratios, steps=[100, 110], start=NEW) == after
+
+
+def test_the_whole_network_says_what_was_memorised() -> None:
+    """Behind a layer norm the head alone never falls below the threshold."""
+    standing = follow(Standing(), reading_of(0.9, 100), RULE, answering(0.2))
+    assert (standing.state, standing.has_memorised) == ("memorising", True)
 
 
 def test_an_unreadable_ratio_leaves_the_state_and_says_why() -> None:
@@ -148,7 +217,9 @@ def answering(value: float, reason: str | None = None) -> Confirm:
 def test_a_change_of_sides_is_decided_by_the_whole_network(
     before: State, head: float, network: float, after: State
 ) -> None:
-    standing = Standing(state=before, has_generalised=before in ("generalised", "lost"))
+    standing = Standing(
+        state=before, has_generalised=before in ("generalised", "lost"), has_memorised=True
+    )
     assert follow(standing, reading_of(head), RULE, answering(network)).state == after
 
 
@@ -164,7 +235,9 @@ def test_the_whole_network_is_not_asked_where_nothing_depends_on_it(
     standing = Standing(state=before, has_generalised=before == "generalised")
     follow(standing, reading_of(head), RULE, never)
     follow(Standing(), reading_of(0.9, train_accuracy=0.5), RULE, never)
-    follow(Standing(state="memorising"), reading_of(0.9, steadiness=0.5), RULE, never)
+    memorised = Standing(state="memorising", has_memorised=True)
+    follow(memorised, reading_of(0.9, steadiness=0.5), RULE, never)
+    follow(Standing(), reading_of(0.79), RULE, never)  # neither held nor sure
 
 
 def test_a_second_reading_that_cannot_be_read_changes_nothing() -> None:

@@ -17,8 +17,12 @@ from epigrok.monitor.tolerance import (
     tolerance_ratio,
 )
 
-_FORMAT = 1
+Answers = Mapping[str, tuple[int, ...]]
+"""Set -> the network's answers to its rows at one look."""
+_FORMAT = 2
 """Of what `to_json` writes."""
+_CLOSE = 1.02
+"""Of looks whose steps are closer, not all answers are kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +41,8 @@ class History:
         self.standings = {name: Standing() for name in watched}
         self.readings: list[MonitorReading] = []
         self.events: list[Event] = []
-        self.answers: dict[str, tuple[int, ...]] = {}
-        """Of the last look, to tell whether those of the next are the same."""
+        self.answers: dict[int, Answers] = {}
+        """Step -> what was answered then, of looks that later ones are compared with."""
 
     def require_later(self, step: int) -> None:
         """Refuse a step that was looked at already, or a look before the last one."""
@@ -68,9 +72,11 @@ class History:
         seen = measured[SEEN]
         sets = {SEEN: SetReading.of(seen)}
         standings, events = dict(self.standings), []
+        earlier = earlier_step(self.answers, step, self._rule)
+        before_them = {} if earlier is None else self.answers[earlier]
         for name, before in self.standings.items():
             ratio = tolerance_ratio(measured[name].tolerance, seen.tolerance)
-            steadiness = _agreement(self.answers.get(name, ()), measured[name].answers)
+            steadiness = _agreement(before_them.get(name, ()), measured[name].answers)
             reading = Reading(
                 step=step,
                 ratio=ratio.value,
@@ -92,9 +98,18 @@ class History:
         found = MonitorReading(step=step, sets=sets, **asdict(fit))
         # All at once, so that an exception above leaves everything as it was.
         self.standings, self.events = standings, [*self.events, *events]
-        self.answers = {name: found.answers for name, found in measured.items()}
+        self.remember(step, {name: found.answers for name, found in measured.items()})
         self.readings.append(found)
         return found
+
+    def remember(self, step: int, answers: Answers) -> None:
+        """Keep a look's answers, and those of earlier looks that are still needed."""
+        *_, last_but_one, last = 0, 0, *self.answers
+        kept = {**self.answers, step: answers}
+        if last < _CLOSE * last_but_one:
+            del kept[last]
+        earlier = earlier_step(kept, step, self._rule)
+        self.answers = {at: found for at, found in kept.items() if earlier is None or at >= earlier}
 
     def replay(self, looks: Iterable[MonitorReading]) -> None:
         """Judge looks again that were measured before, as if they were made now."""
@@ -138,7 +153,10 @@ class History:
             "watched": list(self.standings),
             "standings": {name: asdict(standing) for name, standing in self.standings.items()},
             "events": [list(event) for event in self.events],
-            "answers": {name: list(answers) for name, answers in self.answers.items()},
+            "answers": [
+                [step, {name: list(found) for name, found in answers.items()}]
+                for step, answers in self.answers.items()
+            ],
             "table": {name: [_written(v) for v in col] for name, col in self.table().items()},
         }
 
@@ -155,11 +173,19 @@ class History:
             standings = {n: Standing(**values["standings"][n]) for n in self.standings}
             events = [Event(*event) for event in values["events"]]
             readings = readings_in(values["table"])
-            answers = {name: tuple(found) for name, found in values["answers"].items()}
+            answers: dict[int, Answers] = {
+                step: {name: tuple(found) for name, found in of_sets.items()}
+                for step, of_sets in values["answers"]
+            }
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"the saved monitor is damaged: {error!r}") from error
         self.standings, self.events, self.readings = standings, events, readings
         self.answers = answers
+
+
+def earlier_step(steps: Iterable[int], step: int, rule: StateRule) -> int | None:
+    """The latest of these steps that is early enough to compare answers with; None if none is."""
+    return max((at for at in steps if at < step and rule.steady_over * at <= step), default=None)
 
 
 def _agreement(before: tuple[int, ...], now: tuple[int, ...]) -> float:

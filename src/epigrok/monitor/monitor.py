@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from epigrok.errors import UserError
 from epigrok.monitor.head import Forward
-from epigrok.monitor.history import History, SignsOfFit
+from epigrok.monitor.history import Answers, History, SignsOfFit
 from epigrok.monitor.inputs import require_apart, taken
 from epigrok.monitor.measuring import SEEN, HeadDraws, Mean, SetMeasure, measure, measure_network
 from epigrok.monitor.readings import Event, MonitorReading
@@ -190,18 +190,21 @@ class GrokMonitor:
         """Go on from what `state_dict` returned."""
         self._history.restore(values)
 
-    def replay(self, looks: Iterable[MonitorReading]) -> None:
-        """Judge looks again that were measured before, of a table say, and go on from them."""
+    def replay(self, looks: Iterable[MonitorReading], answers: Mapping[int, Answers]) -> None:
+        """Judge looks again that were measured before, of a table say, and go on from them.
+
+        Args:
+            looks: In order.
+            answers: Step -> what was answered then; later looks are compared with it.
+        """
         self._history.replay(looks)
+        for step, of_sets in answers.items():
+            self._history.remember(step, of_sets)
 
     @property
-    def answers(self) -> dict[str, tuple[int, ...]]:
+    def answers(self) -> Answers:
         """The answers of the last look to each set's rows."""
-        return self._history.answers
-
-    @answers.setter
-    def answers(self, values: dict[str, tuple[int, ...]]) -> None:
-        self._history.answers = values
+        return self._history.answers[self._history.readings[-1].step]
 
     def network_tolerance(self, name: str) -> Tolerance:
         """τ of a set with noise on the whole network: expensive, so only announcements read it."""

@@ -38,7 +38,7 @@ class SetReading:
     """The same with noise on the whole network; read only where an announcement depends on it."""
     network_ratio_log_se: float = nan
     steadiness: float = nan
-    """Cohen's κ between the answers and those of the look before."""
+    """Cohen's κ between the answers and those of a look a tenth of the steps before."""
     tolerance: float = nan
     """τ: the relative noise that leaves the answers as they are."""
     tolerance_log_se: float = nan

@@ -69,8 +69,8 @@ class RunMonitor:
         if self._monitor is not None:
             rows = list(rows)
             try:
-                self._monitor.replay(_readings(rows, self._training))
-                self._monitor.answers = _last_answers(rows, self._training)
+                looks = _readings(rows, self._training)
+                self._monitor.replay(looks, _answers(rows, self._training))
             except (KeyError, TypeError, ValueError) as error:
                 raise UserError(
                     f"the table tolerance is damaged ({error!r}); look at the run with `epigrok "
@@ -96,13 +96,13 @@ def _rows(
         yield {"step": reading.step, "split": split, **known}
 
 
-def _last_answers(rows: Iterable[Row], training: str) -> dict[str, tuple[int, ...]]:
-    return {
-        SEEN if row["split"] == training else row["split"]: tuple(
-            map(int, row.get("answers", "").split())
-        )
-        for row in rows
-    }
+def _answers(rows: Iterable[Row], training: str) -> dict[int, dict[str, tuple[int, ...]]]:
+    """Step and set -> answers."""
+    found: dict[int, dict[str, tuple[int, ...]]] = {}
+    for row in rows:
+        name = SEEN if row["split"] == training else row["split"]
+        found.setdefault(row["step"], {})[name] = tuple(map(int, row.get("answers", "").split()))
+    return found
 
 
 def _is_known(value: Any) -> bool:
