@@ -117,6 +117,12 @@ DAMAGES: dict[str, tuple[str, str, Callable[[Path], object], str]] = {
     "stopped, small file": ("stopped", "positions/step-5.safetensors", flip, "digest differs"),
     "stopped, world": ("stopped", "world.safetensors", Path.unlink, "it is missing"),
     "stopped, resume": ("stopped", "checkpoints/step-12/resume.pt", flip, "resume.pt changed"),
+    "a step gone": (
+        "done",
+        "checkpoints",
+        lambda p: shutil.rmtree(p / "step-0"),
+        "the weights of step 0 are missing",
+    ),
     "status": ("stopped", "status.json", lambda p: p.write_text("[]"), "it is not a JSON object"),
     "provenance": ("stopped", "provenance.json", lambda p: p.write_text("{"), "not a JSON object"),
 }

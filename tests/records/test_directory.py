@@ -109,6 +109,13 @@ def test_the_world_of_a_finished_run_is_compared_with_its_digest(run: RunDirecto
         run.world()
 
 
+def test_a_file_is_no_directory_of_runs(tmp_path: Path) -> None:
+    file = tmp_path / "metrics.jsonl"
+    file.touch()
+    with pytest.raises(UserError, match=r"metrics\.jsonl is a file, not a directory"):
+        run_directories(file)
+
+
 def test_a_sweep_is_listed_by_name_and_a_run_is_itself(tmp_path: Path) -> None:
     runs = prepare(tmp_path, Sweep(name="s", methods=("classic",), seeds=(0, 1, 2)))
     (tmp_path / "notes").mkdir()

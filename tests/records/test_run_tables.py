@@ -1,5 +1,6 @@
 """Tables that know how far they were written."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -92,3 +93,26 @@ def test_a_run_starts_over_only_where_nothing_is_lost(run: RunDirectory, opened:
 def test_extents_that_make_no_sense_are_refused(extents: dict[str, object], opened: Opened) -> None:
     with pytest.raises(UserError, match="changed after it was written"):
         opened(extents)
+
+
+@pytest.mark.parametrize(
+    "file", ["metrics.jsonl", "positions/step-0.safetensors", "world.safetensors"]
+)
+@pytest.mark.parametrize("change", ["remove", "cut", "add"])
+def test_what_somebody_did_to_a_run_at_work_is_noticed_before_it_is_done(
+    change: str, file: str, run: RunDirectory, opened: Opened
+) -> None:
+    tables = opened({})
+    tables.append("metrics", [{"step": 0, "nll": 1.5}])
+    tables.write_positions(0, b"1.5")
+    tables.require_unchanged()
+    path = run.path / file
+    if change == "remove":
+        path.unlink()
+    elif change == "cut":
+        os.truncate(path, 2)
+    else:
+        with path.open("a") as opened_again:
+            opened_again.write("{}\n")
+    with pytest.raises(UserError, match=rf"{file} changed after it was written; .* --start-over"):
+        tables.require_unchanged()

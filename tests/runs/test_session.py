@@ -1,7 +1,9 @@
 """What one process does with a run: it stops where it must, and varies contexts at the end."""
 
 import os
+import shutil
 import signal
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +13,10 @@ from tiny_run import EVALUATION, tiny
 import epigrok
 from epigrok.config import AdamWConfig, ScheduleConfig, preset
 from epigrok.errors import UserError
+from epigrok.evaluation import EvaluationRow
+from epigrok.records.directory import RunDirectory
 from epigrok.runs import DivergedError, Run, TrainOptions, session
+from epigrok.runs.progress import Silent
 
 SERIES = ("context-length", "context-noise")
 
@@ -105,3 +110,29 @@ def test_what_cannot_be_is_refused(option: str) -> None:
 def test_the_classic_family_has_no_context_to_vary() -> None:
     with pytest.raises(UserError, match="no context to vary"):
         replace(preset("classic"), evaluation=replace(EVALUATION, final_series=("context-noise",)))
+
+
+class Meddling(Silent):
+    """Does something to a run after an evaluation."""
+
+    def __init__(self, meddle: Callable[[], object]) -> None:
+        self._meddle = meddle
+
+    def evaluated(self, step: int, rows: list[EvaluationRow]) -> None:
+        if step == 15:
+            self._meddle()
+
+
+def test_a_table_that_somebody_removes_meanwhile_is_no_finished_run(tmp_path: Path) -> None:
+    metrics = tmp_path / "metrics.jsonl"
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"metrics\.jsonl changed after it was written"):
+            epigrok.train(tiny(), tmp_path, reporter=Meddling(metrics.unlink))
+        assert not RunDirectory(tmp_path).is_done
+
+
+def test_weights_that_somebody_removes_meanwhile_are_told(tmp_path: Path) -> None:
+    first = tmp_path / "checkpoints" / "step-0"
+    with pytest.warns(UserWarning, match=r"removed the weights of step 0 from .*checkpoints"):
+        run = epigrok.train(tiny(), tmp_path, reporter=Meddling(lambda: shutil.rmtree(first)))
+    assert run.is_done

@@ -19,7 +19,8 @@ from epigrok.errors import UserError
 from epigrok.evaluation.schema import TABLES, TRAINING_TABLES
 from epigrok.files import digest_of, read_json
 from epigrok.records.directory import CONFIG, PARQUET, WORLD, RunDirectory, run_directories
-from epigrok.records.manifest import DESCRIPTION, DONE, read_manifest
+from epigrok.records.foreign import is_step
+from epigrok.records.manifest import CHECKPOINTS, DESCRIPTION, DONE, read_manifest
 from epigrok.records.table_checks import extent_problem, row_problem, table_content
 
 RESTORE = "restore it from a copy, or remove DONE and train the run again with --start-over"
@@ -174,9 +175,19 @@ def _checkpoints(run: RunDirectory) -> Iterator[Finding]:
     if not run.is_done and not resumable and _has_steps(run):
         problem = "the run is not finished and has no checkpoint to resume from"
         yield Finding(run.checkpoints, problem, START_OVER)
-    is_empty = run.checkpoints.exists() and not checkpoint_steps(run.checkpoints)
-    if run.is_done and run.keeps_weights and is_empty:
+    steps = checkpoint_steps(run.checkpoints)
+    if run.is_done and run.keeps_weights and run.checkpoints.exists() and not steps:
         yield Finding(run.checkpoints, "no weights are left", RESTORE)
+    elif missing := _kept_steps(run) - set(steps):
+        listed = ", ".join(map(str, sorted(missing)))
+        problem = f"the weights of step {listed} are missing"
+        yield Finding(run.checkpoints, problem, _remedy(run, is_done=True))
+
+
+def _kept_steps(run: RunDirectory) -> set[int]:
+    """The steps whose weights a finished run kept, where its DONE lists them."""
+    steps = (read_manifest(run.path) or {}).get(CHECKPOINTS)
+    return {step for step in steps if is_step(step)} if isinstance(steps, list) else set()
 
 
 def _has_steps(run: RunDirectory) -> bool:

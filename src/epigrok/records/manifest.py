@@ -8,6 +8,7 @@ check` compares the files with the list.
 from pathlib import Path
 from typing import Any
 
+from epigrok.checkpoint_files import checkpoint_steps
 from epigrok.errors import UserError
 from epigrok.evaluation.schema import TRAINING_TABLES
 from epigrok.files import digest_of, read_json, read_regular
@@ -17,6 +18,8 @@ WORLD, PARQUET = "world.safetensors", "positions-0.parquet"
 DONE = "DONE"
 KEEPS_WEIGHTS = "keeps_weights"
 """Entry of DONE: false where the weights were dropped on purpose."""
+CHECKPOINTS = "checkpoints"
+"""Entry of DONE: the steps whose weights are kept. And the folder they are in."""
 _FILES = (CONFIG, DESCRIPTION, WORLD, PARQUET)
 
 
@@ -27,6 +30,7 @@ def manifest_of(
     return {
         "step": step,
         KEEPS_WEIGHTS: keeps_weights,
+        CHECKPOINTS: checkpoint_steps(path / CHECKPOINTS) if keeps_weights else [],
         "tables": {
             name: {
                 "rows": read_regular(file).count(b"\n"),

@@ -34,10 +34,7 @@ class RunTables:
         if extents.get(WORLD, self._world) != self._world:
             raise _damaged(run, WORLD)
         kept = {name: _kept(run, name, extents.get(name, _NOTHING)) for name in TRAINING_TABLES}
-        for name, digest in self._shards.items():
-            shard = run.path / _SHARDS / name
-            if not shard.exists() or digest_of(shard) != digest:
-                raise _damaged(run, f"{_SHARDS}/{name}")
+        self._require_shards()
         for shard in position_shards(run.path):
             if shard.name not in self._shards:
                 workspace.remove(shard)
@@ -64,6 +61,23 @@ class RunTables:
         """How far each table has been written."""
         tables = {name: file.extent() for name, file in self._files.items()}
         return {**tables, _SHARDS: dict(self._shards), WORLD: self._world}
+
+    def require_unchanged(self) -> None:
+        """Refuse to finish a run whose files somebody removed or changed meanwhile."""
+        for file in self._files.values():
+            problem = extent_problem(table_content(file.path) or b"", file.extent(), is_whole=True)
+            if problem is not None:
+                raise _damaged(self._run, file.path.name)
+        world = self._run.path / WORLD
+        if not world.exists() or digest_of(world) != self._world:
+            raise _damaged(self._run, WORLD)
+        self._require_shards()
+
+    def _require_shards(self) -> None:
+        for name, digest in self._shards.items():
+            shard = self._run.path / _SHARDS / name
+            if not shard.exists() or digest_of(shard) != digest:
+                raise _damaged(self._run, f"{_SHARDS}/{name}")
 
     def close(self) -> None:
         """Write nothing more."""

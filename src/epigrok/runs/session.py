@@ -4,6 +4,7 @@ import math
 import os
 import socket
 import time
+import warnings
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -116,9 +117,11 @@ class Session:
             self._after_step(record)
         if self._state.step == self._config.num_steps and self._vary_context(stop):
             lease.require_held()
+            self._tables.require_unchanged()
             merge_positions(self._run.path, workspace)
             # Before DONE, so that a finished run has the ladder's weights and no others.
             keep_resumable(workspace, self._run.checkpoints, self._ladder, 1)
+            self._warn_of_lost_weights()
             self._report_status("done", None)
             keeps_weights = self._options.keeps_weights
             self._run.mark_done(workspace, keeps_weights)
@@ -128,6 +131,15 @@ class Session:
         else:
             self._checkpoint()
             self._report_status("stopped", None)
+
+    def _warn_of_lost_weights(self) -> None:
+        lost = set(self._ladder) - set(checkpoint_steps(self._run.checkpoints))
+        if lost:
+            steps = ", ".join(map(str, sorted(lost)))
+            warnings.warn(
+                f"somebody removed the weights of step {steps} from {self._run.checkpoints}",
+                stacklevel=2,
+            )
 
     def _restored(self) -> Restored | None:
         """Go back to the newest checkpoint; None if there is none, or the run starts over."""
