@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import epigrok
 from epigrok.errors import UserError
 from epigrok.monitor import Event, GrokMonitor, MonitorSettings
-from epigrok.posteriors import WeightNoise
+from epigrok.posteriors import LastLayerLaplace, WeightNoise
 
 WATCHED = {"held out": HELD_OUT_X}
 
@@ -140,6 +140,19 @@ def test_a_reading_has_every_number_with_its_error_and_its_cost() -> None:
     )
     assert flat["monitor/seconds"] > 0.0
     assert reading["held out"].posterior_epistemic > reading["seen"].posterior_epistemic
+
+
+def test_a_posterior_over_the_head_is_read_in_sets_of_several_batches_too() -> None:
+    """The head was once looked for in the batches put together, which no layer returned."""
+    teaching = Teaching(taught_labels(SEEN_X)).take(100)
+    posterior = LastLayerLaplace.fit(teaching.model, [(SEEN_X, taught_labels(SEEN_X))], prior=1.0)
+    whole, in_batches = (
+        GrokMonitor(teaching.model, seen, WATCHED, settings=MonitorSettings(num_rows=300)).update(
+            1, posterior=posterior
+        )["seen"]
+        for seen in (SEEN_X, list(SEEN_X.split(100)))
+    )
+    assert in_batches.posterior_epistemic == pytest.approx(whole.posterior_epistemic, rel=1e-5)
 
 
 def test_training_takes_the_same_way_with_and_without_a_monitor() -> None:

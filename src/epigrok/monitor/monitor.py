@@ -23,7 +23,7 @@ from epigrok.monitor.tolerance import (
     tolerance_ratio,
 )
 from epigrok.posteriors.head import NoHeadError
-from epigrok.posteriors.protocol import Posterior, logits_of
+from epigrok.posteriors.protocol import Posterior
 from epigrok.uncertainty import EntropyStream, log_probabilities
 
 OnEvent = Callable[[Event], object]
@@ -90,9 +90,11 @@ class GrokMonitor:
         self._settings = settings or MonitorSettings()
         self._call = ModelCall(model=model, forward=forward, head=self._settings.head)
         self._on_event = [on_event] if callable(on_event) else list(on_event)
-        if not watched or SEEN in watched:
+        if not isinstance(watched, Mapping) or not watched or SEEN in watched:
+            found = list(watched) if isinstance(watched, Mapping) else type(watched).__name__
             raise UserError(
-                f"watched must name one set or more, and none {SEEN!r}, got {list(watched)}"
+                f"watched must name one set or more, as in {{'held out': inputs}}, and none "
+                f"{SEEN!r}, got {found}"
             )
         sets = {name: taken(source, name, self._settings.num_rows)
                 for name, source in {SEEN: seen, **watched}.items()}  # fmt: skip
@@ -249,10 +251,9 @@ class GrokMonitor:
 
     def _posterior_epistemic(self, name: str, posterior: Posterior) -> Mean:
         stream = EntropyStream()
-        forward = self._rows[name].logits_by(self._call)
         num_samples = min(self._settings.tolerance.num_draws, posterior.max_samples or 2**31)
         for index in range(num_samples):
-            logits_NC = logits_of(self._call.model, posterior.sample(index), None, forward)
+            logits_NC = self._rows[name].logits_under(self._call, posterior.sample(index))
             stream.add(log_probabilities(logits_NC))
         return Mean.of(stream.decomposition().epistemic)
 

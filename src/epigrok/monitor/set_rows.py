@@ -23,6 +23,7 @@ from epigrok.monitor.searching import searched_tolerance
 from epigrok.monitor.tolerance import Tolerance, ToleranceSettings
 from epigrok.posteriors.calling import counted_positions, evaluating, network_logits
 from epigrok.posteriors.head import HeadPass, head_pass
+from epigrok.posteriors.protocol import Sample, logits_of
 from epigrok.random_streams import random_bits, stream_key
 
 Answered = Literal["all", "last"]
@@ -98,6 +99,15 @@ class SetRows:
                 self._shapes[0][-1],
                 settings,
             )
+
+    def logits_under(self, call: ModelCall, sample: Sample) -> Float[Tensor, "N C"]:
+        """The logits of all rows under a sample of a posterior."""
+        return torch.cat(
+            [
+                logits_of(call.model, sample, batch, call.forward).flatten(0, -2)[rows]
+                for batch, rows in zip(self._inputs.batches, self._chosen)
+            ]
+        )
 
     def logits_by(self, call: ModelCall) -> Callable[[Any, Any], Float[Tensor, "N C"]]:
         """A `Forward` that answers all rows, whatever its inputs."""
