@@ -30,7 +30,7 @@ DEMO = Sweep(
 )
 ABOUT = {
     "classic": "an MLP learns half of the table of a + b mod 59; can it do the rest?",
-    "icl-tiny": "a transformer infers the a of a·x mod 31 from examples in its context",
+    "icl-tiny": "a transformer infers the a of a·x mod 31 from a few examples",
 }
 LADDER = "icl-tiny"
 """A run that comes with the package; the demo evaluates its checkpoints."""
