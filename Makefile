@@ -59,7 +59,7 @@ test-lowest:  ## core and laboratory with the oldest versions that are claimed
 	$(LOWEST)/bin/pip install --quiet -c constraints-lowest.txt pytest hypothesis beartype mpmath pyyaml
 	$(LOWEST)/bin/pytest -m 'not slow and not gpu and not ray and not slurm' tests/test_extras.py tests/uncertainty \
 	    tests/posteriors tests/monitor tests/test_cli.py tests/tables tests/config tests/sweeps/test_description.py \
-	    --ignore tests/monitor/adapters --ignore tests/tables/test_tensorboard.py
+	    --ignore tests/tables/test_tensorboard.py
 
 wheel: $(STAMP)  ## both wheels and the source distribution, in dist/
 	rm -rf dist
@@ -68,7 +68,7 @@ wheel: $(STAMP)  ## both wheels and the source distribution, in dist/
 	$(BIN)/python -m build --wheel --outdir dist packages/epigrok-zoo
 
 pre-commit: $(STAMP)  ## what runs before every commit, on all files
-	$(BIN)/pip install --quiet pre-commit
+	$(BIN)/pip install --quiet -c constraints.txt pre-commit
 	$(BIN)/pre-commit run --all-files
 
 lint: $(STAMP)

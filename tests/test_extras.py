@@ -60,7 +60,7 @@ def test_the_core_works_alone() -> None:
         "epigrok.open_sweep",
         "epigrok.draw_figure",
         "from epigrok.theory import delay",
-        "import epigrok.report",
+        "from epigrok.report import write_report",
         "monitor_figure()",
     ],
 )
