@@ -90,7 +90,7 @@ def test_a_network_without_a_linear_head_is_read_with_noise_on_all_of_it(
     assert monitor.states == {"held out": state}
     assert 0.0 < reading.calibrated_epistemic_se < reading.calibrated_epistemic
     other = GrokMonitor(model, SEEN_X, WATCHED, settings=settings)
-    other.replay(monitor.readings)
+    other.replay(monitor.readings, {})
     assert other.states == monitor.states
 
 
