@@ -16,15 +16,9 @@ import torch
 
 from benchmarks.detection import records as stored
 from benchmarks.detection.tables import write
-from epigrok.monitor import (
-    Head,
-    HeadInputs,
-    ToleranceSettings,
-    head_answers,
-    tolerance,
-    tolerance_ratio,
-)
+from epigrok.monitor import ToleranceSettings, head_answers, tolerance, tolerance_ratio
 from epigrok.monitor.tolerance import ToleranceRatio
+from epigrok.posteriors import Head, HeadInputs
 
 
 def stored_inputs(record: dict[str, Any], index: int, number: int) -> HeadInputs:

@@ -15,15 +15,8 @@ from torch import Tensor, nn
 from benchmarks.detection import whole_network
 from benchmarks.detection.training import Look, loss_of
 from benchmarks.detection.variants import entry
-from epigrok.monitor import (
-    Head,
-    HeadInputs,
-    ToleranceSettings,
-    head_answers,
-    head_inputs,
-    row_tolerances,
-    tolerance,
-)
+from epigrok.monitor import ToleranceSettings, head_answers, row_tolerances, tolerance
+from epigrok.posteriors import Head, HeadInputs, head_inputs
 
 NUM_ROWS, NUM_CLOSE = 1024, 256
 """Rows read at a look, and rows that are read closely: stored, or under whole-network noise."""

@@ -25,7 +25,7 @@ from benchmarks.detection.looks import RowsOf, read_look
 from benchmarks.detection.suite import SUITE
 from benchmarks.detection.training import looks
 from benchmarks.detection.variants import DEFAULT, calibrated_epistemic, ratios
-from epigrok.monitor import HeadInputs
+from epigrok.posteriors import HeadInputs
 
 NUM_LOOKS, DEEP_EVERY = 40, 8
 

@@ -23,9 +23,9 @@ from benchmarks.detection.judging import GENERAL, NOT_GENERAL
 from benchmarks.detection.scores import auroc, bootstrap, spearman
 from benchmarks.detection.statistics import Table, table_of_looks
 from benchmarks.detection.tables import Row, bounds, fitted, select, write
-from epigrok.monitor import HeadInputs, ToleranceSettings, tolerance, tolerance_ratio
+from epigrok.monitor import ToleranceSettings, tolerance, tolerance_ratio
 from epigrok.monitor.tolerance import Answers
-from epigrok.posteriors import LastLayerLaplace, head_curvature
+from epigrok.posteriors import HeadInputs, LastLayerLaplace, head_curvature
 from epigrok.random_streams import normal, stream_key
 
 SETTINGS = replace(ToleranceSettings(), lowest=1e-5, highest=1e6)

@@ -5,9 +5,10 @@ from math import nan
 
 import torch
 
-from epigrok.monitor import HeadInputs, ToleranceSettings, head_answers, tolerance
+from epigrok.monitor import ToleranceSettings, head_answers, tolerance
 from epigrok.monitor.noise import flip_scales, logit_noise
 from epigrok.monitor.tolerance import Tolerance, tolerance_ratio
+from epigrok.posteriors import HeadInputs
 
 DEFAULT = ToleranceSettings()
 SETTINGS: dict[str, tuple[int, ToleranceSettings]] = {

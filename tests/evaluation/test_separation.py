@@ -1,14 +1,15 @@
 """Which uncertainty separates generalised from memorised runs, on curves drawn by hand."""
 
-from dataclasses import replace
 from math import inf, log
 from typing import Any
 
-import pytest
-
-from epigrok.errors import UserError
-from epigrok.evaluation import AccuracyBounds, Reading, readings, separations
-from epigrok.evaluation.separation import FATES, STATISTICS
+from epigrok.evaluation import (
+    AccuracyBounds,
+    FinalUncertainty,
+    final_uncertainties,
+    separations,
+)
+from epigrok.evaluation.separation import STATISTICS
 
 STEPS = (0, 100, 200, 300)
 
@@ -39,8 +40,8 @@ def textbook_run() -> list[dict[str, Any]]:
 
 
 def test_a_textbook_run_is_read_as_by_hand() -> None:
-    point, ivon = readings(textbook_run(), "id_val", num_classes=31)
-    assert ivon == Reading(
+    point, ivon = final_uncertainties(textbook_run(), "id_val", num_classes=31)
+    assert ivon == FinalUncertainty(
         posterior="ivon",
         num_samples=16,
         accuracy=0.98,
@@ -64,30 +65,29 @@ def test_a_textbook_run_is_read_as_by_hand() -> None:
 
 def test_what_was_never_fitted_has_no_peak() -> None:
     table = [r | {"accuracy_final": 0.5} for r in textbook_run()]
-    found = readings(table, "id_val", num_classes=31)
+    found = final_uncertainties(table, "id_val", num_classes=31)
     assert [reading.posterior for reading in found] == ["point", "ivon"]
     for reading in found:
         assert reading.first_fitted_step is reading.peak_uncertainty is None
         assert reading.peak_step is reading.of_peak is None
-        assert AccuracyBounds().fate(reading) == "unfitted"
 
 
 def test_no_uncertainty_to_compare_with_leaves_a_ratio_out() -> None:
     table = [r | {"epistemic_final": 0.0} for r in textbook_run()]
-    _, ivon = readings(table, "id_val", num_classes=31)
+    _, ivon = final_uncertainties(table, "id_val", num_classes=31)
     assert ivon.of_peak is None
     assert ivon.over_training is None
     assert ivon.per_log_classes == 0.0
 
 
 def test_a_run_without_the_split_or_the_point_says_nothing() -> None:
-    assert readings(textbook_run(), "ood_val", num_classes=31) == []
+    assert final_uncertainties(textbook_run(), "ood_val", num_classes=31) == []
     sampled = [r for r in textbook_run() if r["posterior"] != "point"]
-    assert readings(sampled, "id_val", num_classes=31) == []
+    assert final_uncertainties(sampled, "id_val", num_classes=31) == []
 
 
-def reading(accuracy: float, value: float, of_peak: float | None = 1.0) -> Reading:
-    return Reading("ivon", 16, accuracy, 100, 1.0, 1.0, 200, value, of_peak, value, 1.0)
+def reading(accuracy: float, value: float, of_peak: float | None = 1.0) -> FinalUncertainty:
+    return FinalUncertainty("ivon", 16, accuracy, 100, 1.0, 1.0, 200, value, of_peak, value, 1.0)
 
 
 def test_separations_are_those_found_by_hand() -> None:
@@ -111,15 +111,3 @@ def test_separations_are_those_found_by_hand() -> None:
     assert (alone.num_generalised, alone.num_memorised) == (0, 0)
     assert alone.largest_generalised is alone.margin is alone.separates is None
     assert found["zero", "per_log_classes"].margin == inf
-
-
-def test_bounds_decide_who_is_left_out() -> None:
-    strict, lenient = AccuracyBounds(), AccuracyBounds(generalised_from=0.6, memorised_below=0.6)
-    assert strict.fate(reading(0.7, 0.1)) == "between"
-    assert lenient.fate(reading(0.7, 0.1)) == "generalised"
-    assert lenient.fate(reading(0.59, 0.1)) == "memorised"
-    fates = [strict.fate(reading(accuracy, 0.1)) for accuracy in (0.95, 0.49, 0.5, 0.94)]
-    assert fates == ["generalised", "memorised", "between", "between"]
-    assert {strict.fate(replace(reading(1.0, 0.1), first_fitted_step=None)), *fates} == set(FATES)
-    with pytest.raises(UserError, match=r"0\.9 and 0\.5"):
-        AccuracyBounds(generalised_from=0.5, memorised_below=0.9)

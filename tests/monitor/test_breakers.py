@@ -7,15 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from epigrok.monitor import (
-    Head,
-    HeadInputs,
     ToleranceRatio,
     ToleranceSettings,
     head_answers,
-    head_inputs,
     tolerance,
     tolerance_ratio,
 )
+from epigrok.posteriors import Head, HeadInputs, head_inputs
 from epigrok.random_streams import integers, normal, stream_key, uniform
 
 SETTINGS = ToleranceSettings(num_draws=32)

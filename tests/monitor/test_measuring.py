@@ -8,19 +8,12 @@ from torch import nn
 
 import epigrok.monitor.noise
 from epigrok.errors import UserError
-from epigrok.monitor import (
-    SEEN,
-    Head,
-    HeadDraws,
-    HeadInputs,
-    ToleranceSettings,
-    head_tolerance,
-    measure,
-)
+from epigrok.monitor import SEEN, HeadDraws, ToleranceSettings, head_tolerance, measure
 from epigrok.monitor.inputs import taken
 from epigrok.monitor.measuring import Mean, measure_network, mutual_information
 from epigrok.monitor.noise import logit_noise
 from epigrok.monitor.set_rows import ModelCall, SetRows
+from epigrok.posteriors import Head, HeadInputs
 from epigrok.random_streams import normal, stream_key
 from epigrok.uncertainty import decompose
 

@@ -3,8 +3,9 @@
 import torch
 from torch import nn
 
-from epigrok.monitor import ToleranceSettings, head_answers, head_inputs, network_answers
+from epigrok.monitor import ToleranceSettings, head_answers, network_answers
 from epigrok.monitor.noise import flip_scales
+from epigrok.posteriors import head_inputs
 
 SETTINGS = ToleranceSettings(num_draws=4)
 

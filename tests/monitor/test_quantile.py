@@ -7,8 +7,6 @@ import pytest
 import torch
 
 from epigrok.monitor import (
-    Head,
-    HeadInputs,
     ToleranceSettings,
     head_answers,
     head_tolerance,
@@ -16,6 +14,7 @@ from epigrok.monitor import (
     tolerance_ratio,
 )
 from epigrok.monitor.quantile import flip_tolerance
+from epigrok.posteriors import Head, HeadInputs
 from epigrok.random_streams import normal, stream_key
 
 SETTINGS = ToleranceSettings()

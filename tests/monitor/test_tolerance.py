@@ -8,17 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from epigrok.monitor import (
-    Head,
-    HeadInputs,
     ToleranceSettings,
     head_answers,
-    head_inputs,
     network_answers,
     row_tolerances,
     tolerance,
     tolerance_ratio,
 )
 from epigrok.monitor.tolerance import chance_corrected_agreement
+from epigrok.posteriors import Head, HeadInputs, head_inputs
 from epigrok.random_streams import integers, normal, stream_key
 
 SETTINGS = ToleranceSettings()

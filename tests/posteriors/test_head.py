@@ -159,3 +159,37 @@ def test_half_precision_logits_keep_their_features() -> None:
     found = head_pass(Network().bfloat16(), INPUTS.bfloat16())
     assert found.features.dtype == torch.float32
     assert found.head.weight_CD.dtype == torch.float32
+
+
+def plain_network() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 3))
+
+
+def test_features_and_head_give_the_networks_own_logits() -> None:
+    model, inputs = plain_network().train(), torch.randn(10, 4)
+    found = head_inputs(model, inputs)
+    assert model.training
+    torch.testing.assert_close(found.logits(), model.eval()(inputs))
+    assert found.features_ND.shape == (10, 8)
+
+
+def test_further_training_does_not_change_what_was_found() -> None:
+    model, inputs = plain_network(), torch.randn(10, 4)
+    found = head_inputs(model, inputs)
+    before = found.logits().clone()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    assert torch.equal(found.logits(), before)
+
+
+def test_an_exception_leaves_the_mode_as_it_was() -> None:
+    model = plain_network().train()
+
+    def fail(model: nn.Module, inputs: Tensor) -> Tensor:
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        head_inputs(model, torch.randn(2, 4), forward=fail)
+    assert model.training

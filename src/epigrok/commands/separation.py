@@ -16,9 +16,15 @@ from rich.table import Table
 from epigrok.commands.arguments import parse
 from epigrok.config.splits import ID_VAL
 from epigrok.errors import UserError
-from epigrok.evaluation import AccuracyBounds, Reading, Separation, readings, separations
+from epigrok.evaluation import (
+    AccuracyBounds,
+    FinalUncertainty,
+    Separation,
+    final_uncertainties,
+    separations,
+)
+from epigrok.evaluation.fates import FATES, Fate
 from epigrok.evaluation.schema import TOTAL_FINAL
-from epigrok.evaluation.separation import FATES
 from epigrok.files import make_writable_directory, write_file
 from epigrok.tables import SweepStore, open_sweep
 from epigrok.tables.events import rows_by_run
@@ -57,17 +63,17 @@ class SeparationArguments:
 
 
 @dataclass(frozen=True)
-class _RunReadings:
+class _RunUncertainties:
     run_id: str
     preset: str
     variant: str
     """Fields that distinguish it from other runs of its preset, without the seeds."""
     seed: int
-    readings: list[Reading]
+    uncertainties: list[FinalUncertainty]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the table, and write the readings behind it if asked."""
+    """Print the table, and write the numbers behind it if asked."""
     parsed = parse(SeparationArguments, "separation", arguments)
     if parsed.csv is not None:
         make_writable_directory(parsed.csv.absolute().parent)
@@ -78,12 +84,12 @@ def main(arguments: Sequence[str]) -> int:
             f"no finished run in {parsed.directory} tracked 'point' and has the split "
             f"{parsed.split!r}; choose another --split, or finish a run that tracks 'point'"
         )
-    groups: dict[str, list[Reading]] = {}
+    groups: dict[str, list[FinalUncertainty]] = {}
     for run in runs:
-        groups.setdefault(run.preset, []).extend(run.readings)
+        groups.setdefault(run.preset, []).extend(run.uncertainties)
     if len(groups) > 1:
         # Does one threshold work for all presets? For a new kind of run, none is known yet.
-        groups["all of them"] = [reading for run in runs for reading in run.readings]
+        groups["all of them"] = [found for run in runs for found in run.uncertainties]
     # A fixed width, so that a narrow terminal wraps lines instead of cutting numbers. No markup,
     # because names come from files.
     console = Console(width=_WIDTH, no_color=True, markup=False)
@@ -98,8 +104,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _read(store: SweepStore, split: str) -> list[_RunReadings]:
-    """The readings of every run that has any, in order of presets, variants and seeds."""
+def _read(store: SweepStore, split: str) -> list[_RunUncertainties]:
+    """The uncertainties of every run that has any, in order of presets, variants and seeds."""
     rows = dict(rows_by_run(store, (TOTAL_FINAL,)))
     found = []
     for preset, configs in configs_by_preset(store).items():
@@ -107,15 +113,19 @@ def _read(store: SweepStore, split: str) -> list[_RunReadings]:
         for config in configs:
             run_id = config["run_id"]
             num_classes = store.runs[run_id].description().num_classes
-            of_run = readings(rows.get(run_id, []), split, num_classes)
+            of_run = final_uncertainties(rows.get(run_id, []), split, num_classes)
             variant = ", ".join(f"{field_label(n)} = {value_label(n, config[n])}" for n in fields)
             if of_run:
-                found.append(_RunReadings(run_id, preset, variant, config["run_seed"], of_run))
+                found.append(_RunUncertainties(run_id, preset, variant, config["run_seed"], of_run))
     return sorted(found, key=lambda run: (run.preset, run.variant, run.seed))
 
 
-def _counts(runs: Sequence[_RunReadings], bounds: AccuracyBounds) -> Table:
-    fates = Counter((run.preset, bounds.fate(run.readings[0])) for run in runs)
+def _fate(found: FinalUncertainty, bounds: AccuracyBounds) -> Fate:
+    return bounds.fate(found.accuracy, found.first_fitted_step)
+
+
+def _counts(runs: Sequence[_RunUncertainties], bounds: AccuracyBounds) -> Table:
+    fates = Counter((run.preset, _fate(run.uncertainties[0], bounds)) for run in runs)
     table = Table(box=MARKDOWN)
     for head in ("runs of", *FATES):
         table.add_column(head, justify="left" if head == "runs of" else "right")
@@ -151,7 +161,7 @@ def _number(value: float | None) -> str:
     return f"{value:.2g}" if value < 100 else f"{value:.0f}"
 
 
-def _csv(runs: Sequence[_RunReadings], parsed: SeparationArguments) -> str:
+def _csv(runs: Sequence[_RunUncertainties], parsed: SeparationArguments) -> str:
     lines = [
         {
             "preset": run.preset,
@@ -159,11 +169,11 @@ def _csv(runs: Sequence[_RunReadings], parsed: SeparationArguments) -> str:
             "seed": run.seed,
             "run_id": run.run_id,
             "split": parsed.split,
-            "fate": parsed.bounds.fate(reading),
-            **asdict(reading),
+            "fate": _fate(found, parsed.bounds),
+            **asdict(found),
         }
         for run in runs
-        for reading in run.readings
+        for found in run.uncertainties
     ]
     text = StringIO()
     writer = csv.DictWriter(text, fieldnames=list(lines[0]), lineterminator="\n")

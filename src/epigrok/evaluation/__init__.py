@@ -7,12 +7,12 @@ use.
 
 from typing import TYPE_CHECKING
 
+from epigrok.evaluation.fates import AccuracyBounds
 from epigrok.evaluation.grokking_times import GrokkingTimes, grokking_times
 from epigrok.evaluation.separation import (
-    AccuracyBounds,
-    Reading,
+    FinalUncertainty,
     Separation,
-    readings,
+    final_uncertainties,
     separations,
 )
 from epigrok.lazy_names import loader
@@ -39,18 +39,18 @@ __all__ = [
     "Evaluation",
     "EvaluationRow",
     "EvaluationSet",
+    "FinalUncertainty",
     "GrokkingTimes",
     "OraclePredictions",
-    "Reading",
     "Scores",
     "Separation",
     "evaluate",
     "evaluate_oracles",
     "evaluation_precision",
     "evaluation_sets",
+    "final_uncertainties",
     "fitted_posteriors",
     "grokking_times",
-    "readings",
     "score",
     "score_posterior",
     "separations",

@@ -8,23 +8,20 @@ curve, are of the last answer and in nats.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log
-from typing import Any, Literal
+from typing import Any
 
 from epigrok.config.posterior import POINT
 from epigrok.config.splits import ID_TRAIN
-from epigrok.errors import UserError
-from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD, FITTED_THRESHOLD, curves_of
+from epigrok.evaluation.fates import AccuracyBounds, Fate, first_fitted_step
+from epigrok.evaluation.grokking_times import curves_of
 from epigrok.evaluation.schema import ACCURACY_FINAL, EPISTEMIC_FINAL, TOTAL_FINAL
 
 STATISTICS = ("peak_uncertainty", "per_log_classes", "of_peak", "over_training")
-"""Fields of a `Reading` that are small for runs that generalised, if they separate at all."""
-
-Fate = Literal["generalised", "memorised", "between", "unfitted"]
-FATES: tuple[Fate, ...] = ("generalised", "memorised", "between", "unfitted")
+"""Fields of `FinalUncertainty` that are small for runs that generalised, if any separates."""
 
 
 @dataclass(frozen=True)
-class Reading:
+class FinalUncertainty:
     """Uncertainty of one posterior on one split at the end of a run; None where undefined."""
 
     posterior: str
@@ -46,31 +43,6 @@ class Reading:
     """Uncertainty over that of the training split."""
     entropy: float
     """Plain predictive entropy of `point`, at the end."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AccuracyBounds:
-    """Accuracies that count as generalised and as memorised; runs between are left out."""
-
-    generalised_from: float = ACCURACY_THRESHOLD
-    """A run with this accuracy or more at the end has generalised."""
-    memorised_below: float = 0.5
-    """A run with less than this accuracy at the end has only memorised."""
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.memorised_below <= self.generalised_from <= 1.0:
-            raise UserError(
-                "accuracy bounds must satisfy 0 <= memorised_below <= generalised_from <= 1, got "
-                f"{self.memorised_below} and {self.generalised_from}"
-            )
-
-    def fate(self, reading: Reading) -> Fate:
-        """How the run of a reading ended; `unfitted` if it never fitted the training split."""
-        if reading.first_fitted_step is None:
-            return "unfitted"
-        if reading.accuracy >= self.generalised_from:
-            return "generalised"
-        return "memorised" if reading.accuracy < self.memorised_below else "between"
 
 
 @dataclass(frozen=True)
@@ -100,15 +72,15 @@ class Separation:
         return None if self.margin is None else self.margin > 1.0
 
 
-def readings(metrics: Iterable[Mapping[str, Any]], split: str, num_classes: int) -> list[Reading]:
-    """One reading per posterior; none if the run did not track `point` or lacks the split."""
+def final_uncertainties(
+    metrics: Iterable[Mapping[str, Any]], split: str, num_classes: int
+) -> list[FinalUncertainty]:
+    """One per posterior; none if the run did not track `point` or lacks the split."""
     curves = curves_of(metrics)
     point, point_train = curves.get((POINT, split)), curves.get((POINT, ID_TRAIN.name))
     if not point or not point_train or any(row[TOTAL_FINAL] is None for row in point):
         return []
-    fitted = next(
-        (row["step"] for row in point_train if row[ACCURACY_FINAL] >= FITTED_THRESHOLD), None
-    )
+    fitted = first_fitted_step(point_train)
     table = []
     for (posterior, name), curve in curves.items():
         is_sampled = curve[0]["num_samples"] > 1
@@ -123,7 +95,7 @@ def readings(metrics: Iterable[Mapping[str, Any]], split: str, num_classes: int)
         once_fitted = [row for row in curve if fitted is not None and row["step"] >= fitted]
         peak = max(once_fitted, key=lambda row: row[column], default=None)
         table.append(
-            Reading(
+            FinalUncertainty(
                 posterior=posterior,
                 num_samples=curve[0]["num_samples"],
                 accuracy=point[-1][ACCURACY_FINAL],
@@ -141,13 +113,13 @@ def readings(metrics: Iterable[Mapping[str, Any]], split: str, num_classes: int)
 
 
 def separations(
-    groups: Mapping[str, Sequence[Reading]], bounds: AccuracyBounds
+    groups: Mapping[str, Sequence[FinalUncertainty]], bounds: AccuracyBounds
 ) -> list[Separation]:
     """Every statistic of every posterior, group by group."""
     table = []
     for group, members in groups.items():
-        for posterior in dict.fromkeys(reading.posterior for reading in members):
-            own = [reading for reading in members if reading.posterior == posterior]
+        for posterior in dict.fromkeys(found.posterior for found in members):
+            own = [found for found in members if found.posterior == posterior]
             for statistic in STATISTICS:
                 generalised = _values(own, statistic, bounds, "generalised")
                 memorised = _values(own, statistic, bounds, "memorised")
@@ -166,9 +138,13 @@ def separations(
 
 
 def _values(
-    members: Sequence[Reading], statistic: str, bounds: AccuracyBounds, fate: Fate
+    members: Sequence[FinalUncertainty], statistic: str, bounds: AccuracyBounds, fate: Fate
 ) -> list[float]:
-    values = [getattr(r, statistic) for r in members if bounds.fate(r) == fate]
+    values = [
+        getattr(found, statistic)
+        for found in members
+        if bounds.fate(found.accuracy, found.first_fitted_step) == fate
+    ]
     return [value for value in values if value is not None]
 
 

@@ -4,7 +4,6 @@ It works with any network and any training loop, without labels of the watched i
 frameworks live in `integrations`; the monitor of a run, in `runs`.
 """
 
-from epigrok.monitor.head import Head, HeadInputs, head_inputs
 from epigrok.monitor.history import History, SignsOfFit
 from epigrok.monitor.measuring import SEEN, HeadDraws, SetMeasure, measure
 from epigrok.monitor.monitor import GrokMonitor, MonitorSettings
@@ -25,9 +24,7 @@ __all__ = [
     "Confirm",
     "Event",
     "GrokMonitor",
-    "Head",
     "HeadDraws",
-    "HeadInputs",
     "History",
     "MonitorReading",
     "MonitorSettings",
@@ -42,7 +39,6 @@ __all__ = [
     "ToleranceSettings",
     "follow",
     "head_answers",
-    "head_inputs",
     "head_tolerance",
     "measure",
     "network_answers",

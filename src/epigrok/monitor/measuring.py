@@ -14,7 +14,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from epigrok.errors import UserError
-from epigrok.monitor.head import Head, HeadInputs
 from epigrok.monitor.noise import (
     HeadNoise,
     answers_of,
@@ -26,6 +25,7 @@ from epigrok.monitor.noise import (
 from epigrok.monitor.quantile import flip_tolerance
 from epigrok.monitor.set_rows import ModelCall, SetRows
 from epigrok.monitor.tolerance import Tolerance, ToleranceSettings
+from epigrok.posteriors.head import Head, HeadInputs
 
 SEEN = "seen"
 """The set that the others are compared with."""

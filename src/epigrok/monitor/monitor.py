@@ -9,7 +9,6 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from epigrok.errors import UserError
-from epigrok.monitor.head import Forward
 from epigrok.monitor.history import Answers, History, SignsOfFit
 from epigrok.monitor.inputs import require_apart, taken
 from epigrok.monitor.measuring import SEEN, HeadDraws, Mean, SetMeasure, measure, measure_network
@@ -22,6 +21,7 @@ from epigrok.monitor.tolerance import (
     ToleranceSettings,
     tolerance_ratio,
 )
+from epigrok.posteriors.calling import Forward
 from epigrok.posteriors.head import NoHeadError
 from epigrok.posteriors.protocol import Posterior
 from epigrok.uncertainty import EntropyStream, log_probabilities

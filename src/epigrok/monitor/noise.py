@@ -15,9 +15,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from epigrok.monitor.head import Forward, Head, HeadInputs
 from epigrok.monitor.tolerance import Answers, ToleranceSettings
-from epigrok.posteriors.calling import swapped_logits
+from epigrok.posteriors.calling import Forward, swapped_logits
+from epigrok.posteriors.head import Head, HeadInputs
 from epigrok.random_streams import normal, normal_of_streams, stream_key
 
 HeadNoise = tuple[Float[Tensor, "S C D"], Float[Tensor, "S C"]]

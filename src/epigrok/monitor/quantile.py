@@ -14,7 +14,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from epigrok.monitor.head import HeadInputs
 from epigrok.monitor.noise import answers_of, flip_scales
 from epigrok.monitor.tolerance import (
     Tolerance,
@@ -22,6 +21,7 @@ from epigrok.monitor.tolerance import (
     tolerance_with_errors,
     why_unreadable,
 )
+from epigrok.posteriors.head import HeadInputs
 
 _HALF_STEP = 0.3
 """The slope dκ/dlog s is read across a factor of 1.8: over less, single rows would decide it."""

@@ -16,13 +16,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from epigrok.errors import UserError
-from epigrok.monitor.head import Forward, HeadInputs
 from epigrok.monitor.inputs import InputSet
 from epigrok.monitor.noise import network_answers, noisy_network
 from epigrok.monitor.searching import searched_tolerance
 from epigrok.monitor.tolerance import Tolerance, ToleranceSettings
-from epigrok.posteriors.calling import counted_positions, evaluating, network_logits
-from epigrok.posteriors.head import HeadPass, head_pass
+from epigrok.posteriors.calling import Forward, counted_positions, evaluating, network_logits
+from epigrok.posteriors.head import HeadInputs, HeadPass, head_pass
 from epigrok.posteriors.protocol import Sample, logits_of
 from epigrok.random_streams import random_bits, stream_key
 
