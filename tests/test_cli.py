@@ -1,6 +1,8 @@
 """The command line: help, mistakes as one sentence, exit codes."""
 
 import re
+import shlex
+import subprocess
 import sys
 import warnings
 from contextlib import suppress
@@ -94,6 +96,14 @@ def test_sizes_no_machine_can_hold_end_in_a_sentence(
     monkeypatch.setattr("epigrok.commands.lists.presets.main", fails)
     assert main(["presets"]) == EXIT_FAILED
     assert re.fullmatch(r"epigrok: not enough memory .* 64 .*\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_a_process_without_output_works_all_the_same(stream: int, grid: Path) -> None:
+    command = shlex.join([sys.executable, "-m", "epigrok", "status", str(grid)])
+    ended = subprocess.run(f"{command} {stream}>&-", shell=True, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert bool(ended.stdout) == (stream == 2)
 
 
 def test_a_full_disk_is_one_sentence(

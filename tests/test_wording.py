@@ -85,5 +85,6 @@ def test_control_characters_become_spaces() -> None:
 def test_failures_of_the_system_name_their_file() -> None:
     full = errno.ENOSPC, "No space left on device"
     assert failure_text(OSError(*full, "x/y")) == "No space left on device: x/y"
+    assert failure_text(OSError(*full, ".change/x", None, "x/y")) == "No space left on device: x/y"
     assert failure_text(OSError(*full)) == "No space left on device"
     assert failure_text(OSError("not written")) == "not written"

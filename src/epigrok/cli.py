@@ -3,6 +3,7 @@
 A command's module is imported only when the command runs, so `epigrok --help` stays instant.
 """
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -75,6 +76,7 @@ def help_text() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    _open_what_is_closed()
     # Print our own warnings as one line.
     warnings.formatwarning = _warning_text
     try:
@@ -99,6 +101,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         exit_code, text = expected
         print(f"epigrok: {printable(text)}", file=sys.stderr)
         return exit_code
+
+
+def _open_what_is_closed() -> None:
+    """Give a process that was started without output somewhere to print to."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
 
 
 def _expected(error: Exception) -> tuple[int, str] | None:

@@ -58,7 +58,9 @@ def failure_text(error: OSError) -> str:
     """What the system could not do, and with which file: `No space left on device: x/y`."""
     if error.strerror is None:
         return str(error)
-    return f"{error.strerror}: {error.filename}" if error.filename is not None else error.strerror
+    # Of a file that gets another name, the other name is the one that people know.
+    file = error.filename if error.filename2 is None else error.filename2
+    return error.strerror if file is None else f"{error.strerror}: {file}"
 
 
 def _other(value: Any) -> str:

@@ -36,8 +36,12 @@ class Workspace:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        change("create", path)
-        path.mkdir()
+        self.make()
+
+    def make(self) -> None:
+        """Create the directory, also once more by an owner who still may."""
+        change("create", self.path)
+        self.path.mkdir()
 
     def write_file(self, path: Path, content: str | bytes) -> None:
         """Write `path` so that a reader sees the old content or the new, never a part."""

@@ -59,6 +59,7 @@ def test_configs_cannot_be_assigned_to() -> None:
         {"task": OneParameterTask(num_examples=1_000_000)},
         {"model": TransformerConfig(num_layers=10**9)},
         {"evaluation": EvaluationConfig(num_final_samples=10**12)},
+        {"evaluation": EvaluationConfig(num_sequences=10**12)},
     ],
 )
 def test_sizes_that_fit_nowhere_are_refused_with_the_number(change: dict[str, object]) -> None:

@@ -85,15 +85,35 @@ class Process:
         self._log = run.with_name(f"{run.name}-{random.getrandbits(64):x}.log")
         self.pid = os.fork()
         if self.pid == 0:
-            options = replace(OPTIONS, lease_seconds=lease_seconds)
-            work = _command if is_command else _train
-            with self._log.open("w") as sys.stdout:
-                sys.stderr = sys.stdout
-                _pretend(hook, machine)
-                if audit is not None:
-                    sys.addaudithook(audit)
-                exit_code = work(run, options)
-            os._exit(exit_code)
+            exit_code = EXIT_FAILED
+            try:
+                exit_code = self._work(run, hook, machine, lease_seconds, is_command, audit)
+            finally:
+                # Whatever happens: a second pytest must not go on from here.
+                os._exit(exit_code)
+
+    def _work(
+        self,
+        run: Path,
+        hook: Hook,
+        machine: str | None,
+        lease_seconds: float,
+        is_command: bool,
+        audit: Callable[[str, tuple[Any, ...]], None] | None,
+    ) -> int:
+        """In the fork: the exit code; everything that is printed goes to the log."""
+        options = replace(OPTIONS, lease_seconds=lease_seconds)
+        work = _command if is_command else _train
+        with self._log.open("w") as sys.stdout:
+            sys.stderr = sys.stdout
+            _pretend(hook, machine)
+            if audit is not None:
+                sys.addaudithook(audit)
+            try:
+                return work(run, options)
+            except BaseException:
+                traceback.print_exc()
+                raise
 
     def wait(self) -> Ended | None:
         """Until it ends, or stops itself: then None."""

@@ -252,6 +252,34 @@ def test_who_hung_while_asking_is_told_that_others_went_on(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("is_taken_over", [False, True])
+def test_who_hung_before_asking_can_give_the_lease_back(
+    is_taken_over: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier holder took its workspace away; perhaps another one takes over just then."""
+    other = {"token": "other", "host": "h", "machine": "m", "pid": 1, "process_start": ""}
+    other |= {"job": "", "job_restarts": 0, "seconds": 60}
+
+    def meanwhile(operation: workspace.Operation, path: Path) -> None:
+        if path.name.startswith(f"{LEASE}.") and operation == "create":
+            for found in tmp_path.glob(".work-*"):
+                found.rmdir()
+        if path.name.startswith(".work-") and (tmp_path / LEASE).exists() and is_taken_over:
+            (tmp_path / LEASE).write_text(json.dumps(other))
+            (tmp_path / ".work-other").mkdir(exist_ok=True)
+
+    monkeypatch.setattr(workspace, "announce", meanwhile)
+    if is_taken_over:
+        with pytest.raises(LeaseLostError, match="has taken over"):
+            acquire(tmp_path)
+        assert {path.name for path in tmp_path.iterdir()} == {LEASE, ".work-other"}
+        return
+    lease = acquire(tmp_path)
+    lease.workspace.write_file(tmp_path / "file", "")
+    lease.release()
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 def test_a_lease_that_cannot_be_kept_is_given_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

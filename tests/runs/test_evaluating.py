@@ -132,6 +132,9 @@ def test_what_cannot_be_evaluated_is_said(run: Run, tmp_path: Path) -> None:
         evaluate_run(run, EvaluateOptions(posteriors=("nowhere",)))
     with pytest.raises(UserError, match=r"posterior 'weight-noise:1e30' are not finite"):
         evaluate_run(run, EvaluateOptions(posteriors=("weight-noise:1e30",)))
+    for option in ("num_samples", "num_sequences"):
+        with pytest.raises(UserError, match=r"would take .* TiB of memory"):
+            evaluate_run(run, EvaluateOptions(**{option: 10**12}))
     write_identity(tmp_path, preset("classic"))
     with pytest.raises(UserError, match="no context to vary"):
         evaluate_run(epigrok.open_run(tmp_path), EvaluateOptions(), "context-noise")

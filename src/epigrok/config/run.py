@@ -105,6 +105,7 @@ class RunConfig:
         widest = max(float(self.task.vocabulary_size), self.model.num_channels)
         for name, rows in (
             ("batch_size", self.batch_size),
+            ("evaluation.num_sequences", self.evaluation.num_sequences),
             ("evaluation.num_samples", self.evaluation.num_samples),
             ("evaluation.num_final_samples", self.evaluation.num_final_samples),
         ):

@@ -141,6 +141,12 @@ def acquire(run_path: Path, seconds: float = SECONDS) -> Lease:
             )
         lease = Lease(path, token, seconds, workspace)
         try:
+            if not workspace.path.exists():
+                # Taken away while this process hung before it asked. Whoever takes over from now
+                # on finds the new one, because the lease is looked at once it is there.
+                workspace.make()
+                if token_at(path) != token:
+                    raise LeaseLostError(run_path)
             _take_workspaces_away(run_path, workspace)
             # A previous holder that woke up just now may have taken our lease for its own.
             if token_at(path) != token and not _put(candidate, path, token):

@@ -117,8 +117,9 @@ def evaluate_subject(
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> list[Row]:
     """The rows of one evaluation; no rows if `is_stopped` becomes true meanwhile."""
-    config, model, family = subject.config, subject.model, subject.family
-    num_samples = options.num_samples or config.evaluation.num_final_samples
+    model, family = subject.model, subject.family
+    config = _with_samples(subject.config, options.num_samples)
+    num_samples = config.evaluation.num_final_samples
     rows: list[Row] = []
     with evaluation_precision(config, next(model.parameters()).device):
         settings, names = config.evaluation, options.posteriors or None
@@ -140,6 +141,16 @@ def evaluate_subject(
             context = {name: getattr(found, name) for name in axes}
             rows.append({**row_identity(subject.step, found), **context, **found.metrics})
     return rows
+
+
+def _with_samples(config: RunConfig, number: int | None) -> RunConfig:
+    """The configuration with another number of samples; one that fits nowhere is refused."""
+    if number is None:
+        return config
+    settings = config.evaluation
+    fewer = min(number, settings.num_samples)
+    settings = replace(settings, num_samples=fewer, num_final_samples=number)
+    return replace(config, evaluation=settings)
 
 
 def keep_rows(
