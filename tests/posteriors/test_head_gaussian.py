@@ -43,6 +43,6 @@ def test_a_sample_replaces_the_head_and_nothing_else(method: type[HeadGaussian])
     expected = features @ matrix[:, :-1].T + matrix[:, -1]
     torch.testing.assert_close(logits_of(model, sample, INPUTS), expected)
     torch.testing.assert_close(posterior.head_logits(features, 1), expected)
-    assert posterior.head_name == "2.weight"
+    assert posterior.head.weight_name == "2.weight"
     assert repr(posterior).startswith(f"{method.__name__}('")
     assert "prior precision 2, 40 answers" in repr(posterior)
