@@ -41,5 +41,6 @@ torch.testing.assert_close(parts.total, parts.aleatoric + parts.epistemic)
 
 monitor = epigrok.GrokMonitor(model, seen=x[:100], watched={"held out": x[100:]})
 assert monitor.update(1, train_accuracy=1.0)["held out"].tolerance > 0.0
+assert monitor.network_tolerance("held out").value > 0.0
 assert epigrok.preset("classic").num_steps > 0
 print("the core works")
