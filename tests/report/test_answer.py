@@ -70,8 +70,12 @@ def test_an_unfinished_run_says_how_far_it_is() -> None:
 
 def test_a_run_between_the_two_says_how_accurate_it_is() -> None:
     found = [made_course([0.0] * 8 + [0.86, 0.9, 0.94], announced_at(800))]
-    assert headline(found, [made_run()]) == ("It has 94 % of unseen inputs right, short of 95 %.")
+    assert headline(found, [made_run()]) == ("It answers 94 % of unseen inputs right.")
     assert monitor_said(found) == f"{BLIND} announced it at step 800, with 86 % right."
+    both = [*found, made_course([0.0] * 10 + [0.88], split=OOD_VAL)]
+    assert headline(both, [made_run()]) == (
+        "It answers 94 % of unseen inputs right and 88 % of unseen tasks right."
+    )
 
 
 def test_a_missed_transition_is_told() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from made_courses import announced_at, made_course, made_run, rising
 from made_runs import make_sweep
 from report_pages import Document
+from table_files import append_rows
 
 from epigrok.report import panels as drawing
 from epigrok.report import write_report
@@ -63,3 +64,16 @@ def test_panels_beyond_the_first_are_behind_a_fold(tmp_path: Path) -> None:
     document = Document(write_report(tmp_path))
     assert "2 more, in the order of the runs" in document.text
     assert sum(values.get("class") == "panel" for _, values in document.elements) == num_runs
+
+
+def test_the_legend_names_only_what_is_drawn(tmp_path: Path) -> None:
+    (run,) = make_sweep(tmp_path, generalised=[700], collapsed=[600])
+    assert "tolerance ratio" not in Document(write_report(tmp_path)).text
+    append_rows(
+        run.table("tolerance"),
+        [{"step": 800, "split": "id_val", "state": "generalised", "tolerance_ratio": 0.9}],
+    )
+    run.mark_done()
+    text = Document(write_report(tmp_path)).text
+    assert "tolerance ratio, without labels" in text
+    assert "The monitor needs no label of unseen data" in text

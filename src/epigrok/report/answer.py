@@ -12,12 +12,15 @@ from epigrok.report.courses import Course
 from epigrok.wording import listed, runs_text, share_text, step_text
 
 QUESTION = "Did it generalise, and could one tell without labels?"
-RULES = (
+RULE = (
     f"A run has generalised once its accuracy reaches {100 * ACCURACY_THRESHOLD:g} % and stays "
-    "there. The monitor needs no label of unseen data: the tolerance ratio says how much noise on "
+    "there. Steps are those of evaluations."
+)
+MONITOR_RULE = (
+    "The monitor needs no label of unseen data: the tolerance ratio says how much noise on "
     "the weights the answers to unseen inputs withstand, over what the answers to training inputs "
     "do. It is near 1 where one rule covers both, near 0.1 where training data were memorised, and "
-    "says nothing before they are fitted. Steps are those of evaluations."
+    "says nothing before they are fitted."
 )
 
 
@@ -62,7 +65,7 @@ def _joined(phrases: Sequence[str]) -> str:
     shortened = list(phrases[:1])
     for before, phrase in pairwise(phrases):
         verb = phrase.split()[0]
-        is_repeated = verb in ("generalised", "announced") and before.startswith(verb)
+        is_repeated = verb in ("generalised", "answers", "announced") and before.startswith(verb)
         shortened.append(phrase.removeprefix(f"{verb} ") if is_repeated else phrase)
     return listed(shortened)
 
@@ -78,8 +81,7 @@ def _ended(course: Course, goal: str) -> str:
         )
     if course.fate == "memorised":
         return f"memorised its training data: {_percent(last.accuracy)} of {goal} are right"
-    short = f", short of {100 * ACCURACY_THRESHOLD:g} %" if course.fate == "between" else ""
-    return f"has {_percent(last.accuracy)} of {goal} right{short}"
+    return f"answers {_percent(last.accuracy)} of {goal} right"
 
 
 def monitor_said(found: Sequence[Course]) -> str:

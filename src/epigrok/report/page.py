@@ -18,7 +18,7 @@ from epigrok.files import make_writable_directory, own_path, write_file
 from epigrok.records.directory import run_directories
 from epigrok.records.status import counts, read_statuses
 from epigrok.report import panels as drawing
-from epigrok.report.answer import QUESTION, RULES, headline, monitor_said
+from epigrok.report.answer import MONITOR_RULE, QUESTION, RULE, headline, monitor_said
 from epigrok.report.courses import courses
 from epigrok.report.origin import (
     common_table,
@@ -112,6 +112,7 @@ def _content(store: SweepStore, out: Path) -> dict[str, Any]:
     for name, table in tables.items():
         # A label may hold half a surrogate pair, which UTF-8 cannot encode.
         write_file(out / f"{name}.csv", csv_text(table).encode(errors="replace"))
+    said = monitor_said(seen)
     commands, needed_files = reproduction(store)
     for name, text in needed_files.items():
         write_file(out / name, text)
@@ -121,9 +122,9 @@ def _content(store: SweepStore, out: Path) -> dict[str, Any]:
     return {
         "title": f"{listed(names)}{f', {store.chosen_by}' if store.chosen_by else ''}",
         "question": QUESTION,
-        "rules": RULES,
+        "rules": f"{RULE} {MONITOR_RULE}" if said else RULE,
         "headline": headline(seen, statuses),
-        "monitor": monitor_said(seen),
+        "monitor": said,
         "states": counts(statuses),
         "panels": drawing.panels(seen, fields),
         "posteriors": ", ".join(dict.fromkeys(c.posterior for c in seen if c.posterior)),
