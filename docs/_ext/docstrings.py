@@ -7,7 +7,7 @@ from sphinx.ext.napoleon import Config, GoogleDocstring
 
 _DISPLAYED = re.compile(r"^( *)\$\$ *(.+?) *\$\$$", re.MULTILINE | re.DOTALL)
 _FENCED = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-_FIELD_NUMBER = re.compile(r"Alias for field number \d+")
+_NAMED_TUPLE = re.compile(r"Alias for field number \d+|^Create new instance of .+$", re.MULTILINE)
 _CODE = re.compile(r"(?<!:):\n\n(?=    )")
 _INLINE = re.compile(r"(?<![\w$\\])\$([^$\n]+)\$(?![\w$])")
 
@@ -16,8 +16,8 @@ def as_markup(
     app: Sphinx, what: str, name: str, subject: object, options: object, lines: list[str]
 ) -> None:
     """Turn a docstring into the markup that Sphinx reads, in place."""
-    # What Python itself says of the fields of a named tuple says nothing.
-    text = _FIELD_NUMBER.sub("", _FENCED.sub(_code, "\n".join(lines)))
+    # What Python itself says of a named tuple and its fields says nothing.
+    text = _NAMED_TUPLE.sub("", _FENCED.sub(_code, "\n".join(lines)))
     text = _INLINE.sub(r":math:`\1`", _DISPLAYED.sub(_block, text))
     # What is indented after a colon and an empty line is code, or set as it stands.
     text = _CODE.sub("::\n\n", text)
