@@ -47,11 +47,11 @@ test-ray: $(STAMP)  ## sweeps on a real Ray, installed and started here; says so
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[ray]' || echo 'Ray cannot be installed here'
 	$(BIN)/pytest -m ray -rs tests/cluster
 
-test-browser: $(STAMP)  ## the report in a headless Chromium, installed here; says so where it cannot
+test-browser: $(STAMP)  ## the report and the site in a headless Chromium, installed here; says so where it cannot
 	command -v chromium >/dev/null || \
 	    { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
 	    echo 'Chromium cannot be installed here'
-	$(BIN)/pytest -m browser -rs tests/report
+	$(BIN)/pytest -m browser -rs tests/report tests/test_site.py
 
 test-lowest:  ## core and laboratory with the oldest versions that are claimed
 	$(PYTHON) -m venv $(LOWEST)

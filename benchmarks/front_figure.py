@@ -52,28 +52,34 @@ class Reader:
     seen: Batch
     unseen: Batch
     monitor: epigrok.GrokMonitor
+    first_step: int
 
     @classmethod
-    def of(cls, model: nn.Module, family: TaskFamily, num_examples: int) -> "Reader":
-        """On the tasks that the family trains on, and on its unseen ones."""
+    def of(
+        cls, model: nn.Module, family: TaskFamily, num_examples: int, before: "Reader | None"
+    ) -> "Reader":
+        """On the tasks that the family trains on, and on its unseen ones.
+
+        The monitor knows what the one before it has seen, as if it had been saved and loaded.
+        """
         seen, unseen = (
             family.evaluation_batch(split, NUM_SEQUENCES, num_examples)
             for split in (ID_TRAIN, OOD_VAL)
         )
         settings = epigrok.MonitorSettings(answered="last")
         watched = {WATCHED: unseen.tokens_BL}
-        return cls(
-            seen,
-            unseen,
-            epigrok.GrokMonitor(model, seen.tokens_BL, watched, settings=settings),
-        )
+        monitor = epigrok.GrokMonitor(model, seen.tokens_BL, watched, settings=settings)
+        if before is None:
+            return cls(seen, unseen, monitor, 0)
+        monitor.load_state_dict(before.monitor.state_dict())
+        return cls(seen, unseen, monitor, before.monitor.readings[-1].step + 1)
 
     def row(self, step: int, model: nn.Module) -> Row:
         """One line of the table."""
         noise = WeightNoise.relative(model, 0.1)
         epistemic_BT = epigrok.predict(model, noise, self.unseen.tokens_BL).epistemic
         seen, unseen = (_accuracy(model, batch) for batch in (self.seen, self.unseen))
-        watched = self.monitor.update(step, train_accuracy=seen)[WATCHED]
+        watched = self.monitor.update(self.first_step + step, train_accuracy=seen)[WATCHED]
         return {
             STEP: step,
             SEEN: seen,
@@ -94,17 +100,17 @@ def rows(num_steps: int = 2000, num_narrow_steps: int = 600) -> Iterator[Row]:
     """Train both stages, looking every 50 steps and then every 15."""
     config = epigrok.preset("icl-tiny", num_steps=num_steps)
     world = sample_world(config.task, config.task_seed)
-    state = initial_state(config)
+    state, reader = initial_state(config), None
     for stage, family, every in (
         (LEARNS, build_family(config, world), 50),
-        (NARROWED, build_family(config, _few_tasks(world)), 15),
+        (NARROWED, replace(build_family(config, world), world=_few_tasks(world)), 15),
     ):
         if stage == NARROWED:
             # As one would fine-tune: smaller steps, from the weights that it has.
             optim = replace(config.optim, lr=config.optim.lr / 10, adamw_lr=5e-4)
             config = replace(config, num_steps=num_narrow_steps, optim=optim)
             state = TrainState(state.model, build_optimisers(state.model, config), step=0)
-        reader = Reader.of(state.model, family, config.task.num_examples)
+        reader = Reader.of(state.model, family, config.task.num_examples, reader)
         yield {"stage": stage, **reader.row(0, state.model)}
         for record in training_steps(state, family, config):
             if record.step % every == 0:

@@ -30,6 +30,7 @@ autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 autodoc_class_signature = "mixed"
+autoclass_content = "both"
 python_use_unqualified_type_names = True
 # `Names` in docstrings are code, as in Markdown.
 default_role = "code"
@@ -48,6 +49,9 @@ nitpick_ignore_regex = [
 ]
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
+# Excerpts would be fetched, which browsers refuse to a page on a disk; titles need no request.
+html_show_search_summary = False
 html_title = "epigrok"
 html_static_path = ["_static"]
 html_css_files = ["epigrok.css"]

@@ -52,6 +52,7 @@ CHECKED_BY = {
         "docs/uncertainty.md": "sweeps/test_sweep_docs.py",
         "docs/what-is-a-row.md": "test_docs.py",
     },
+    "toml": {"docs/sweeps.md": "sweeps/test_sweep_docs.py"},
     "text": {"docs/tutorials/own-model.md": "test_docs.py"},
 }
 """Language -> page with such a block -> the test that reads it."""

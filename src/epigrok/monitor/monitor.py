@@ -121,9 +121,9 @@ class GrokMonitor:
 
         Args:
             step: Updates taken so far.
-            train_accuracy: On training data; says that the training set is fitted. Better than
-            train_loss: Mean cross-entropy on training data, and better than neither, when the
-                model's confidence on the seen inputs has to do.
+            train_accuracy: On training data; says that the training set is fitted.
+            train_loss: Mean cross-entropy on training data, for those without an accuracy. With
+                neither the model's confidence on the seen inputs has to do.
             posterior: Read its epistemic uncertainty too.
         """
         started = perf_counter()
