@@ -192,7 +192,9 @@ class GrokMonitor:
         """Go on from what `state_dict` returned."""
         self._history.restore(values)
 
-    def replay(self, looks: Iterable[MonitorReading], answers: Mapping[int, Answers]) -> None:
+    def replay(
+        self, looks: Iterable[MonitorReading], answers: Mapping[int, Answers] | None = None
+    ) -> None:
         """Judge looks again that were measured before, of a table say, and go on from them.
 
         Args:
@@ -200,7 +202,7 @@ class GrokMonitor:
             answers: Step -> what was answered then; later looks are compared with it.
         """
         self._history.replay(looks)
-        for step, of_sets in answers.items():
+        for step, of_sets in (answers or {}).items():
             self._history.remember(step, of_sets)
 
     @property
