@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from math import exp
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.detection.suite import SUITE  # noqa: E402
 from benchmarks.detection.watched import READ_BEFORE  # noqa: E402
+from epigrok.monitor import StateRule  # noqa: E402
 
 FOLDER = ROOT / "docs" / "results" / "detection"
 PAGE = (FOLDER / "README.md").read_text()
@@ -77,3 +79,23 @@ def test_every_error_of_the_fresh_runs_is_named_on_the_page() -> None:
     for row in rows:
         if row["false alarm"] == "1" or row["miss"] == "1":
             assert f"`{row['run']}`" in PAGE
+
+
+def test_the_near_misses_on_the_page_are_those_of_the_looks() -> None:
+    """Sets that are not general, and surely above the lowest threshold on the whole network."""
+    lowest: dict[str, float] = {}
+    for row in rows_of("watched.csv"):
+        if float(row["generality"]) <= 0.5 and row["truth"] != "blind spot":
+            ratio, error = (float(row[f"network_ratio{end}"]) for end in ("", "_log_se"))
+            lowest[row["run"]] = max(lowest.get(row["run"], 0.0), ratio * exp(-2.0 * error))
+    near = {run for run, ratio in lowest.items() if ratio >= StateRule().threshold}
+    assert near == {"contains-random-0", "contains-random-1", "connected-little-1"}
+    assert f"{lowest['contains-random-0']:.2f} two standard errors below" in PAGE
+
+
+@pytest.mark.parametrize("name", ["states-120-looks.csv", "states-8-looks.csv"])
+def test_other_cadences_make_no_error_as_the_page_says(name: str) -> None:
+    rows = rows_of(name)
+    assert len(rows) == 12
+    assert {(row["false alarm"], row["miss"]) for row in rows} == {("0", "0")}
+    assert f"`{name}`" in PAGE
