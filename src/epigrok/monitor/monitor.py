@@ -192,9 +192,7 @@ class GrokMonitor:
         """Go on from what `state_dict` returned."""
         self._history.restore(values)
 
-    def replay(
-        self, looks: Iterable[MonitorReading], answers: Mapping[int, Answers] | None = None
-    ) -> None:
+    def replay(self, looks: Iterable[MonitorReading], answers: Mapping[int, Answers]) -> None:
         """Judge looks again that were measured before, of a table say, and go on from them.
 
         Args:
@@ -202,7 +200,7 @@ class GrokMonitor:
             answers: Step -> what was answered then; later looks are compared with it.
         """
         self._history.replay(looks)
-        for step, of_sets in (answers or {}).items():
+        for step, of_sets in answers.items():
             self._history.remember(step, of_sets)
 
     @property
