@@ -2,6 +2,7 @@
 
     python -m benchmarks.detection.watched docs/results/detection
 
+Of files like `watched-120-looks.csv`, runs looked at more or less often, the states only.
 `states-fresh.csv` has a line for each set, `rule-fresh.csv` the counts of errors, with labelled
 rows as rivals: these say "generalised" where nine in ten of them are right.
 """
@@ -139,6 +140,9 @@ def main() -> None:
     folder = parser.parse_args().folder
     sets = sets_of(folder / "watched.csv")
     write(folder / "states-fresh.csv", [state_row(verdict(looks)) for looks in sets])
+    for path in folder.glob("watched-*.csv"):
+        states = [state_row(verdict(looks)) for looks in sets_of(path)]
+        write(folder / path.name.replace("watched", "states"), states)
     rows = []
     for role in ("unread", "development"):
         chosen = [looks for looks in sets if verdict(looks).role == role]

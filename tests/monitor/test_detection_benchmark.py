@@ -18,6 +18,12 @@ from benchmarks.detection.statistics import STATISTICS, table_of_looks  # noqa: 
 from benchmarks.detection.suite import SUITE  # noqa: E402
 from benchmarks.detection.training import build  # noqa: E402
 from benchmarks.detection.watch import COLUMNS, watched_rows  # noqa: E402
+from benchmarks.detection.watched import (  # noqa: E402
+    count_row,
+    labelled_states,
+    sets_of,
+)
+from benchmarks.detection.watched import verdict as verdict_of  # noqa: E402
 from benchmarks.detection.whole_network import Pick, network_tolerances  # noqa: E402
 
 
@@ -183,3 +189,29 @@ def test_a_run_under_the_monitor_is_written_with_what_was_true_and_what_was_said
     assert rows[-1]["train accuracy"] > 0.95
     assert rows[-1]["state"] in ("memorising", "generalising")
     assert rows[-1]["generality"] < 0.5
+
+
+def test_labelled_rows_say_generalised_where_nine_in_ten_are_right() -> None:
+    looks = [{"16 labels": share} for share in ("0.5", "0.9375", "0.875", "1")]
+    states = labelled_states(looks, "16 labels")
+    assert states == ["memorising", "generalised", "lost", "generalised"]
+
+
+def test_what_the_monitor_said_is_judged_set_by_set(tmp_path: Path) -> None:
+    lines = [
+        dict.fromkeys(COLUMNS, "nan")
+        | {"run": "spirals-0", "watched": name, "step": str(step), "state": state, "unreadable": ""}
+        | {"generality": generality, "truth": "generalises", "kind": "spirals"}
+        for step, name, state, generality in [
+            (10, "a", "fitting", "0"), (10, "b", "fitting", "0"),
+            (20, "a", "generalised", "1"), (20, "b", "generalised", "0.2"),
+        ]
+    ]  # fmt: skip
+    path = tmp_path / "watched.csv"
+    path.write_text("\n".join([",".join(COLUMNS), *(",".join(line.values()) for line in lines)]))
+    right, wrong = (verdict_of(looks) for looks in sets_of(path))
+    assert (right.outcome, right.is_false_alarm, right.lag) == ("generalised", False, (1.0, 0))
+    assert (wrong.outcome, wrong.is_false_alarm) == ("not", True)
+    assert right.role == "development"  # one of the first eight
+    row = count_row("development", "third", [right, wrong])
+    assert (row["generalised"], row["not generalised"], row["false alarms"]) == (1, 1, 1)

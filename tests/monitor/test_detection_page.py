@@ -1,12 +1,23 @@
-"""The page of the detection benchmark shows the numbers of its tables."""
+"""The pages about the detection benchmark show the numbers of its tables."""
 
 import csv
+import sys
+from math import exp
 from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "results" / "detection"
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.detection.suite import SUITE  # noqa: E402
+from benchmarks.detection.watched import READ_BEFORE  # noqa: E402
+from epigrok.monitor import StateRule  # noqa: E402
+
+FOLDER = ROOT / "docs" / "results" / "detection"
 PAGE = (FOLDER / "README.md").read_text()
+MONITOR_PAGE = (ROOT / "docs" / "monitor.md").read_text()
+COUNTS = ("generalised", "missed", "lost", "loss missed", "not generalised", "false alarms")
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
@@ -14,11 +25,18 @@ def rows_of(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def lines_of(*cells: str) -> list[list[str]]:
-    """Rows of the page's tables whose first cells are these."""
-    lines = [line.strip("|").split("|") for line in PAGE.splitlines() if line.startswith("| ")]
+def lines_of(page: str, *cells: str) -> list[list[str]]:
+    """Rows of a page's tables whose first cells are these."""
+    lines = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("| ")]
     shown = [[cell.strip(" *") for cell in line] for line in lines]
-    return [line for line in shown if line[: len(cells)] == list(cells)]
+    return [line[len(cells) :] for line in shown if line[: len(cells)] == list(cells)]
+
+
+def counts_in(row: dict[str, str]) -> list[str]:
+    """ "1 of 4" for misses, missed losses and false alarms, then the lags."""
+    counts = [f"{row[found]} of {row[of]}" for of, found in zip(COUNTS[::2], COUNTS[1::2])]
+    lags = [f"{float(row[f'{which} lag in steps']):.2f}" for which in ("median", "worst")]
+    return [*counts, " / ".join(lags)]
 
 
 @pytest.mark.parametrize(
@@ -37,22 +55,47 @@ def test_scores_on_the_page_are_those_of_the_table(name: str, digits: str) -> No
     assert digits in PAGE
 
 
-def test_counts_on_the_page_are_those_of_the_rule_table() -> None:
-    columns = ("generalised", "missed", "lost", "loss missed", "not generalised", "false alarms")
-    num_compared = 0
+def test_counts_on_the_page_are_those_of_the_earlier_kinds() -> None:
     for row in rows_of("rule.csv"):
-        for line in lines_of(row["role"], row["rule"], row["sign of fit"]):
-            wanted = [f"{row[b]} of {row[a]}" for a, b in zip(columns[::2], columns[1::2])]
-            lags = [f"{float(row[f'{which} lag in steps']):.2f}" for which in ("median", "worst")]
-            assert line[3:6] == wanted
-            assert line[6] == " / ".join(lags)
-            num_compared += 1
-    assert num_compared >= 6
+        (line,) = lines_of(PAGE, row["role"], row["rule"], row["sign of fit"])
+        assert line == [*counts_in(row), f"{float(row['network readings a set']):.1f}"]
 
 
-def test_fresh_runs_on_the_page_are_those_of_their_table() -> None:
-    columns = ("made to", "false alarm", "miss", "false alarm, first rule", "lag in steps")
-    rows = rows_of("states-fresh-so-far.csv")
-    assert len(rows) == 8
+def test_counts_on_both_pages_are_those_of_the_fresh_kinds() -> None:
+    rows = rows_of("rule-fresh.csv")
+    assert {row["role"] for row in rows} == {"unread", "development"}
     for row in rows:
-        assert lines_of(row["run"]) == [[row["run"], *(row[name] for name in columns)]]
+        (line,) = lines_of(PAGE, row["role"], row["rule"])
+        assert line == [*counts_in(row), f"{float(row['auroc over looks']):.3f}"]
+        if row["role"] == "unread":
+            assert lines_of(MONITOR_PAGE, row["rule"]) == [counts_in(row)]
+
+
+def test_every_error_of_the_fresh_runs_is_named_on_the_page() -> None:
+    rows = rows_of("states-fresh.csv")
+    names = {row["run"].rsplit("-", 1)[0] for row in rows}
+    assert names == {name for name, spec in SUITE.items() if spec.role == "fresh"}
+    assert set(READ_BEFORE) < names
+    for row in rows:
+        if row["false alarm"] == "1" or row["miss"] == "1":
+            assert f"`{row['run']}`" in PAGE
+
+
+def test_the_near_misses_on_the_page_are_those_of_the_looks() -> None:
+    """Sets that are not general, and surely above the lowest threshold on the whole network."""
+    lowest: dict[str, float] = {}
+    for row in rows_of("watched.csv"):
+        if float(row["generality"]) <= 0.5 and row["truth"] != "blind spot":
+            ratio, error = (float(row[f"network_ratio{end}"]) for end in ("", "_log_se"))
+            lowest[row["run"]] = max(lowest.get(row["run"], 0.0), ratio * exp(-2.0 * error))
+    near = {run for run, ratio in lowest.items() if ratio >= StateRule().threshold}
+    assert near == {"contains-random-0", "contains-random-1", "connected-little-1"}
+    assert f"{lowest['contains-random-0']:.2f} two standard errors below" in PAGE
+
+
+@pytest.mark.parametrize("name", ["states-120-looks.csv", "states-8-looks.csv"])
+def test_other_cadences_make_no_error_as_the_page_says(name: str) -> None:
+    rows = rows_of(name)
+    assert len(rows) == 12
+    assert {(row["false alarm"], row["miss"]) for row in rows} == {("0", "0")}
+    assert f"`{name}`" in PAGE
