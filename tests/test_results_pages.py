@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import front_figure, result_tables  # noqa: E402
 from benchmarks.front_figure import EU, LEARNS, NARROWED, SEEN, STATE, STEP, UNSEEN  # noqa: E402
+from benchmarks.verdicts.evidence import methods_of  # noqa: E402
 from benchmarks.verdicts.table import verdicts  # noqa: E402
 
 RESULTS = ROOT / "docs/results"
@@ -103,3 +104,11 @@ def test_the_stages_of_the_front_figure_can_be_trained() -> None:
     ]
     assert rows[2][UNSEEN] == rows[3][UNSEEN]  # the same weights
     assert all(row[EU] > 0 for row in rows)
+
+
+def test_when_uncertainty_fell_in_the_small_grid_is_as_told(tmp_path: Path) -> None:
+    with tarfile.open(RESULTS / "paper-small/map-seed-0.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    (method,) = methods_of(tmp_path / "paper-small")
+    leads = [times.lead_of_collapse for times in method.times("id_val")]
+    assert sorted(leads, key=str) == [0, 4500, None]  # with the transition, before it, not at all
