@@ -56,10 +56,9 @@ test-browser: $(STAMP)  ## the report and the site in a headless Chromium, insta
 test-lowest:  ## core and laboratory with the oldest versions that are claimed
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/pip install --quiet torch==$(LOWEST_TORCH) -c constraints-lowest.txt -e '.[lab]'
-	$(LOWEST)/bin/pip install --quiet -c constraints-lowest.txt pytest hypothesis beartype mpmath pyyaml
+	$(LOWEST)/bin/pip install --quiet -c constraints-lowest.txt pytest hypothesis beartype mpmath pyyaml tensorboard
 	$(LOWEST)/bin/pytest -m 'not slow and not gpu and not ray and not slurm' tests/test_extras.py tests/uncertainty \
-	    tests/posteriors tests/monitor tests/test_cli.py tests/tables tests/config tests/sweeps/test_description.py \
-	    --ignore tests/tables/test_tensorboard.py
+	    tests/posteriors tests/monitor tests/test_cli.py tests/tables tests/config tests/sweeps/test_description.py
 
 wheel: $(STAMP)  ## both wheels and the source distribution, in dist/
 	rm -rf dist

@@ -1,7 +1,7 @@
 """A posterior of your own, in one file: Monte Carlo dropout on what the output head sees.
 
-    epigrok train icl-tiny --evaluation.posteriors point mc-dropout:0.1 \
-        --plugin examples/own_posterior.py --out runs/mc-dropout
+    epigrok train icl-tiny --evaluation.posteriors point feature-dropout:0.1 \
+        --plugin examples/own_posterior.py --out runs/feature-dropout
 
 A posterior has a name, a number of distinct samples and a way to predict with sample `index`, which
 must depend on nothing but the posterior and the index. One that leaves everything before the output
@@ -56,7 +56,7 @@ def rate_of(name: PosteriorName) -> float:
 
 
 @epigrok.register_posterior(
-    "mc-dropout",
+    "feature-dropout",
     role="control",
     read_argument=rate_of,
     facts=(Column("dropout_rate", "number", "share of features that are dropped"),),

@@ -41,7 +41,7 @@ TINY = {
     "evaluation.num_sampled_sequences": 30,
     "evaluation.num_samples": 2,
     "evaluation.num_final_samples": 3,
-    "evaluation.posteriors": ["point", "weight-noise:0.1", "mc-dropout:0.2"],
+    "evaluation.posteriors": ["point", "weight-noise:0.1", "feature-dropout:0.2"],
     "num_ladder_checkpoints": 2,
 }
 
@@ -91,11 +91,11 @@ def test_a_sweep_writes_down_which_plugins_its_runs_need(swept: Path) -> None:
 def test_a_run_with_plugins_is_evaluated_and_its_facts_are_columns(swept: Path) -> None:
     run = next((swept / "runs").glob("*/DONE")).parent
     output = epigrok(swept, "evaluate", str(run), "--series", "context-length", "--device", "cpu")
-    assert "mc-dropout:0.2" in output
+    assert "feature-dropout:0.2" in output
     assert "oracle-generalising" in output
     rows = [json.loads(line) for line in (run / "final.jsonl").read_text().splitlines()]
     rates = {row["posterior"]: row.get("dropout_rate") for row in rows}
-    assert rates == {"point": None, "weight-noise:0.1": None, "mc-dropout:0.2": 0.2}
+    assert rates == {"point": None, "weight-noise:0.1": None, "feature-dropout:0.2": 0.2}
 
 
 def test_figures_and_report_need_no_plugin_but_take_one(swept: Path) -> None:
@@ -106,7 +106,7 @@ def test_figures_and_report_need_no_plugin_but_take_one(swept: Path) -> None:
     page = Path(epigrok(swept, "report", "runs", plugins=("own_figure.py", quick)).strip())
     text = (swept / page).read_text()
     assert "gradient-norm" in text
-    assert "mc-dropout:0.2" in text
+    assert "feature-dropout:0.2" in text
 
 
 def test_without_its_plugin_a_run_says_what_it_needs(swept: Path) -> None:

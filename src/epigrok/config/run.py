@@ -7,6 +7,7 @@ from typing import Any, Literal
 from epigrok.config.checks import require, require_memory, require_positive
 from epigrok.config.learning import ModelConfig, OptimiserConfig, ScheduleConfig
 from epigrok.config.posterior import require_distinct
+from epigrok.config.splits import ID_TRAIN
 from epigrok.config.task import TaskConfig
 
 ContextSeries = Literal["context-length", "context-noise"]
@@ -98,6 +99,12 @@ class RunConfig:
             self.schedule.warmup_steps <= self.num_steps,
             f"the warm-up of {self.schedule.warmup_steps} steps is longer than the run of "
             f"{self.num_steps} steps; shorten schedule.warmup_steps",
+        )
+        # Fitting, the monitor and Laplace fits all read the first split as the training split.
+        first = self.task.splits[0] if self.task.splits else None
+        require(
+            first == ID_TRAIN,
+            f"the first split of a task must be epigrok.config.splits.ID_TRAIN, got {first}",
         )
         self.model.require_task(self.task)
         # At least the logits, and a channel for every token in every layer.

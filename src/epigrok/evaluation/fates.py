@@ -14,9 +14,9 @@ from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD, FITTED_THRESHO
 from epigrok.evaluation.schema import ACCURACY_FINAL
 
 Fate = Literal["generalised", "memorised", "between", "unfitted"]
+End = Fate | Literal["lost"]
 FATES: tuple[Fate, ...] = ("generalised", "memorised", "between", "unfitted")
-LOST = "lost"
-ENDS = (*FATES[:1], LOST, *FATES[1:])
+ENDS: tuple[End, ...] = (*FATES[:1], "lost", *FATES[1:])
 """Fates, and `lost`: at 0.5 or more once, and at less than half of its best at the end."""
 
 
@@ -36,9 +36,9 @@ class AccuracyBounds:
                 f"{self.memorised_below} and {self.generalised_from}"
             )
 
-    def fate(self, final_accuracy: float, fitted_step: int | None) -> Fate:
+    def fate(self, final_accuracy: float, first_fitted_step: int | None) -> Fate:
         """The fate of a run, from its accuracy at the end and its first fitted step, if any."""
-        if fitted_step is None:
+        if first_fitted_step is None:
             return "unfitted"
         if final_accuracy >= self.generalised_from:
             return "generalised"
@@ -53,14 +53,21 @@ def first_fitted_step(train_curve: Sequence[Mapping[str, Any]]) -> int | None:
 
 def end_of_run(
     metrics: Iterable[Mapping[str, Any]], split: str, bounds: AccuracyBounds
-) -> str | None:
+) -> End | None:
     """One of `ENDS`, from a run's curve; None if it did not track `point` or lacks the split."""
     curves = curves_of(metrics)
     curve, train_curve = curves.get((POINT, split)), curves.get((POINT, ID_TRAIN.name))
     if not curve or not train_curve:
         return None
     accuracies = [row[ACCURACY_FINAL] for row in curve]
+    return end_of_curve(accuracies, first_fitted_step(train_curve), bounds)
+
+
+def end_of_curve(
+    accuracies: Sequence[float], first_fitted_step: int | None, bounds: AccuracyBounds
+) -> End:
+    """One of `ENDS`, from the accuracies along one curve."""
     best = max(accuracies)
     if best >= 0.5 and accuracies[-1] < best / 2:
-        return LOST
-    return bounds.fate(accuracies[-1], first_fitted_step(train_curve))
+        return "lost"
+    return bounds.fate(accuracies[-1], first_fitted_step)

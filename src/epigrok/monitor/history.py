@@ -112,7 +112,7 @@ class History:
         self.answers = {at: found for at, found in kept.items() if earlier is None or at >= earlier}
 
     def replay(self, looks: Iterable[MonitorReading]) -> None:
-        """Judge looks again that were measured before, as if they were made now."""
+        """Judge looks that were measured before as if they were made now."""
         for look in looks:
             seen = look[SEEN]
             for name, before in self.standings.items():

@@ -64,7 +64,7 @@ class GrokMonitor:
     ```
 
     The model, its mode, its gradients and all random generators are left as they were, also after
-    an exception: training takes the same way with and without a monitor.
+    an exception: a monitor never changes training.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class GrokMonitor:
             step: Updates taken so far.
             train_accuracy: On training data; says that the training set is fitted.
             train_loss: Mean cross-entropy on training data, for those without an accuracy. With
-                neither the model's confidence on the seen inputs has to do.
+                neither the model's confidence on the seen inputs is used.
             posterior: Read its epistemic uncertainty too.
         """
         started = perf_counter()
@@ -193,7 +193,7 @@ class GrokMonitor:
         self._history.restore(values)
 
     def replay(self, looks: Iterable[MonitorReading], answers: Mapping[int, Answers]) -> None:
-        """Judge looks again that were measured before, of a table say, and go on from them.
+        """Judge looks that were measured before, such as those in a table, and go on from them.
 
         Args:
             looks: In order.

@@ -3,20 +3,21 @@
     fitting → memorising → generalising → generalised → lost
 
 A set is *fitting* until the training inputs are fitted: before that both tolerances are small and
-their ratio says nothing. Then the ratio is compared with one threshold. Below it the set is
-*memorising*, or *lost* where it had generalised. Above it the set is *generalising*, until two
-more things are true and it has *generalised*:
+their ratio says nothing. Then the ratio decides. Below `threshold` the set is *memorising*, or
+*lost* if it had generalised before. Above it the set is *generalising* until two things hold, and
+then it has *generalised*:
 
-* the ratio is above a threshold by two standard errors: the less was seen of its past, the higher;
-* the answers are those of a look a tenth of the steps before. If nine in ten were right at both
-  looks, at most two in ten can differ. A network that is only just able to memorise has a high
-  ratio, since the margins of its training inputs are small; but its other answers change all the
-  time.
+* the ratio is two standard errors above the threshold that applies (see below);
+* the answers agree with those of a look at least a tenth of the steps earlier. If nine in ten
+  answers were right at both looks, at most two in ten can differ. A network that can only just
+  memorise has a high ratio, because the margins of its training inputs are small; but its other
+  answers keep changing.
 
-Just after the fit the margins of the training inputs are small even where they are being memorised;
-the ratio is high then, and on its way down. So the threshold is the one named above only for a set
-that was seen memorising before. It is higher for one whose ratio has stayed up since the fit, until
-half as many steps again were taken, and higher still for one of which nothing is known yet.
+Which threshold applies depends on what was seen of the set since the fit. Just after the fit the
+training inputs have small margins even while they are being memorised, so the ratio is high and on
+its way down. A set that was seen memorising needs `threshold`. A set whose ratio has stayed up for
+half as many steps again as it took needs `held_threshold`. A set of which neither is known yet
+needs `fresh_threshold`, the highest. A lost set may generalise again.
 
 The head is read at every look, because that is cheap. Where it puts a set on the other side of the
 threshold, the whole network is read too, and decides: behind a layer norm wrong answers can become

@@ -3,10 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from epigrok.config.posterior import POINT
 from epigrok.config.splits import Split
+from epigrok.evaluation.fates import AccuracyBounds, End, end_of_curve
 from epigrok.evaluation.grokking_times import (
     ACCURACY_THRESHOLD,
     FITTED_THRESHOLD,
@@ -20,14 +21,11 @@ from epigrok.tables.groups import shown_posteriors
 from epigrok.tables.store import SweepStore
 
 Row = Mapping[str, Any]
-Fate = Literal["generalised", "lost", "memorised", "between", "unfitted"]
-MEMORISED_BELOW = 0.5
-"""Accuracy at the end under which a fitted run has only memorised."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """One evaluation; None where something else than accuracy was not measured."""
+    """One evaluation; anything but accuracy may be None, where it was not measured."""
 
     step: int
     train_accuracy: float | None
@@ -54,15 +52,12 @@ class Course:
     """By accuracy; the monitor's word is `announced_step`."""
 
     @property
-    def fate(self) -> Fate:
+    def fate(self) -> End:
         """How it ended, by accuracy."""
-        if self.generalised_step is not None:
-            return "generalised"
-        if self.best.accuracy >= 0.5 and self.last.accuracy < self.best.accuracy / 2:
-            return "lost"
-        if self.fitted_step is None:
-            return "unfitted"
-        return "memorised" if self.last.accuracy < MEMORISED_BELOW else "between"
+        is_fitted = ((look.train_accuracy or 0.0) >= FITTED_THRESHOLD for look in self.looks)
+        fitted_steps = (look.step for look, fitted in zip(self.looks, is_fitted) if fitted)
+        accuracies = [look.accuracy for look in self.looks]
+        return end_of_curve(accuracies, next(fitted_steps, None), AccuracyBounds())
 
     @property
     def best(self) -> Look:
