@@ -36,8 +36,10 @@ COLUMNS = (
 Row = dict[str, Any]
 
 
-def watched_rows(name: str, seed: int, num_looks: int, length: float = 1.0) -> Iterator[Row]:
-    """Train one run and look at it; the training accuracy is passed. `length` shortens training."""
+def watched_rows(
+    name: str, seed: int, num_looks: int, length: float = 1.0, passes_accuracy: bool = True
+) -> Iterator[Row]:
+    """Train one run and look at it. `length` shortens training."""
     spec, phase, monitor = SUITE[name], -1, None
     sets: dict[str, Rows] = {}
     for look in looks(spec, seed, num_looks, length=length):
@@ -51,7 +53,7 @@ def watched_rows(name: str, seed: int, num_looks: int, length: float = 1.0) -> I
                 monitor.load_state_dict(before.state_dict())
             phase = look.phase
         accuracy = _accuracy(look.model, x[:2048], y[:2048])
-        reading = monitor.update(look.step, train_accuracy=accuracy)
+        reading = monitor.update(look.step, train_accuracy=accuracy if passes_accuracy else None)
         for watched, rows in sets.items():
             held_out = tuple(part[:1024] for part in rows)
             yield {
@@ -104,6 +106,7 @@ def main() -> None:
     parser.add_argument("--names", nargs="*")
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1])
     parser.add_argument("--looks", type=int, default=28)
+    parser.add_argument("--passes-nothing", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -124,7 +127,8 @@ def main() -> None:
     # Cheap runs first; second seeds last, so that what is cut short has most kinds.
     wanted.sort(key=lambda run: (run[1], SUITE[run[0]].cost))
     for name, seed in wanted:
-        rows = list(watched_rows(name, seed, options.looks))
+        passes = not options.passes_nothing
+        rows = list(watched_rows(name, seed, options.looks, passes_accuracy=passes))
         with options.out.open("a", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writerows({key: _written(value) for key, value in row.items()} for row in rows)

@@ -2,7 +2,7 @@
 
     python -m benchmarks.detection.watched docs/results/detection
 
-Of files like `watched-120-looks.csv`, runs looked at more or less often, the states only.
+Of files like `watched-120-looks.csv`, runs looked at in other ways, the states only.
 `states-fresh.csv` has a line for each set, `rule-fresh.csv` the counts of errors, with labelled
 rows as rivals: these say "generalised" where nine in ten of them are right.
 """

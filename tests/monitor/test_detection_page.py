@@ -99,3 +99,13 @@ def test_other_cadences_make_no_error_as_the_page_says(name: str) -> None:
     assert len(rows) == 12
     assert {(row["false alarm"], row["miss"]) for row in rows} == {("0", "0")}
     assert f"`{name}`" in PAGE
+
+
+def test_errors_with_nothing_passed_are_those_the_page_names() -> None:
+    rows = [row for row in rows_of("states-nothing-passed.csv") if row["role"] == "unread"]
+    seeing = [row for row in rows if row["made to"] != "blind spot"]
+    wrong = {row["run"] for row in seeing if row["false alarm"] == "1"}
+    missed = {row["run"] for row in seeing if row["miss"] == "1"}
+    assert (wrong, missed) == ({"spirals-random-0"}, {"cubic-squares-0", "spirals-lost-0"})
+    ends = [row["outcome"] for row in seeing]
+    assert [ends.count(end) for end in ("not", "generalised", "lost")] == [9, 10, 4]
