@@ -17,7 +17,7 @@ def test_the_command_prints_where_the_page_is(
     assert main(["report", str(tmp_path / "runs"), "--out", str(tmp_path / "page")]) == 0
     printed = Path(capsys.readouterr().out.strip())
     assert printed == tmp_path / "page" / "index.html"
-    assert "1 of 1 run generalised" in printed.read_text()
+    assert "<h1>It generalised to unseen inputs at step 700" in printed.read_text()
 
 
 def test_a_directory_without_runs_is_one_sentence(

@@ -52,7 +52,7 @@ READERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "run": (("{run}", "--device", "cpu"),),
 }
 """Every command that reads run directories, with the arguments to try."""
-OTHERS = {"demo", "columns", "zoo", "bench", "presets", "theory"}
+OTHERS = {"demo", "columns", "zoo", "bench", "presets", "theory", "init"}
 """Commands that read no run directory; `demo` trains, evaluates and reports as the others do."""
 COMMANDS = [(name, *arguments) for name, tried in READERS.items() for arguments in tried]
 CASES: dict[str, Any] = {
