@@ -1,5 +1,6 @@
 """What the README promises exists, and its code runs."""
 
+import csv
 import re
 
 import pytest
@@ -24,6 +25,16 @@ def test_its_loop_announces_what_the_network_of_the_tutorial_learns(
     (told,) = re.findall(r"`(Event\(.+?)\d+\)`", README)
     assert told in capsys.readouterr().out
     assert names["monitor"].states == {"held out": "generalised"}
+
+
+def test_it_tells_the_errors_that_the_benchmark_found() -> None:
+    with (ROOT / "docs/results/detection/rule-fresh.csv").open() as file:
+        found = next(row for row in csv.DictReader(file) if row["role"] == "unread")
+    assert found["rule"] == "third"
+    assert f"On {found['kinds']} kinds" in README
+    assert f"announced {found['false alarms']} of {found['not generalised']} sets falsely" in README
+    assert f"missed {found['missed']} of {found['generalised']}," in README
+    assert f"missed {found['loss missed']} of {found['lost']} losses" in README
 
 
 def test_every_link_in_the_readme_leads_somewhere() -> None:
