@@ -50,6 +50,13 @@ def is_installed(extra: str) -> bool:
     return all(find_spec(package) is not None for package in packages)
 
 
+def require_installed(extra: str) -> None:
+    """Say how to install an extra that is missing, before any work is done."""
+    if not is_installed(extra):
+        command = install_command(extra)
+        raise MissingExtraError(f"{extra} needs more packages; {command} adds them")
+
+
 def install_command(extra: str) -> str:
     """The command that installs an extra, as code."""
     return f"`pip install 'epigrok[{extra}]'`"

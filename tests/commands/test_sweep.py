@@ -126,3 +126,13 @@ def test_a_directory_that_holds_another_run_is_a_failure(
     assert "sweep s: 2 runs, 1 done" in captured.out
     assert f"{first.path.name}  its config.json was changed: it now describes" in captured.err
     assert second.path.name in captured.err
+
+
+@pytest.mark.parametrize("engine", ["slurm", "ray"])
+def test_an_engine_that_is_not_installed_is_named_before_anything_is_made(
+    engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("epigrok.extras.find_spec", lambda name: None)
+    assert main(["sweep", "smoke", "--out", str(tmp_path / "out"), "--on", engine]) == 2
+    assert f"`pip install 'epigrok[{engine}]'` adds them" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

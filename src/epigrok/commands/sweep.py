@@ -15,6 +15,7 @@ from epigrok.config import RunConfig, flatten, to_json
 from epigrok.config.where import Where
 from epigrok.errors import UserError
 from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_STOPPED
+from epigrok.extras import require_installed
 from epigrok.records.status import read_statuses
 from epigrok.registry import loaded_plugins
 from epigrok.sweeps.description import Sweep, prepare, problem_with, runs_of
@@ -108,6 +109,8 @@ def main(arguments: Sequence[str]) -> int:
         raise UserError("missing --out DIR, the directory of the sweep")
     is_local = parsed.on == "local"
     slots = parse_slots(parsed.slots or default_slots(os.environ), os.environ) if is_local else []
+    if not is_local:
+        require_installed(parsed.on)
     chosen = _chosen(runs_of(sweep), parsed)
     runs = {name: run for name, run in prepare(parsed.out, sweep).items() if name in chosen}
     broken = {run: problem for run in runs.values() if (problem := problem_with(run))}
