@@ -87,7 +87,7 @@ def test_the_table_behind_names_every_run(sweep: Path, tmp_path: Path) -> None:
     assert len(rows) == 4 * 2
     control = [r for r in rows if r["fate"] == "memorised" and r["posterior"] != "point"]
     assert {r["seed"] for r in control} == {"0", "1"}
-    assert {(r["peak_step"], r["of_peak"]) for r in control} == {("0", "0.8")}
+    assert {(r["peak_once_fitted_step"], r["of_peak"]) for r in control} == {("0", "0.8")}
     assert {r["variant"] for r in control} == {"random labels = True"}
     assert {r["run_id"] for r in rows} == {path.name for path in sweep.iterdir() if path.is_dir()}
 

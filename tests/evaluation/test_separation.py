@@ -48,14 +48,19 @@ def test_a_textbook_run_is_read_as_by_hand() -> None:
         first_fitted_step=100,
         uncertainty=0.2,
         peak_uncertainty=0.8,
-        peak_step=200,
+        peak_once_fitted_step=200,
         per_log_classes=0.2 / log(31),
         of_peak=0.2 / 0.8,
         over_training=0.2 / 0.05,
         entropy=0.5,
     )
     assert (point.posterior, point.uncertainty, point.entropy) == ("point", 0.5, 0.5)
-    assert (point.peak_uncertainty, point.peak_step, point.of_peak, point.over_training) == (
+    assert (
+        point.peak_uncertainty,
+        point.peak_once_fitted_step,
+        point.of_peak,
+        point.over_training,
+    ) == (
         2.0,
         200,
         0.25,
@@ -69,7 +74,7 @@ def test_what_was_never_fitted_has_no_peak() -> None:
     assert [reading.posterior for reading in found] == ["point", "ivon"]
     for reading in found:
         assert reading.first_fitted_step is reading.peak_uncertainty is None
-        assert reading.peak_step is reading.of_peak is None
+        assert reading.peak_once_fitted_step is reading.of_peak is None
 
 
 def test_no_uncertainty_to_compare_with_leaves_a_ratio_out() -> None:

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from epigrok.records.holder import LEASE, SECONDS, holder_at, read_holder, this_machine, token_at
+from epigrok.records.holder import (
+    LEASE,
+    LEASE_SECONDS,
+    holder_at,
+    read_holder,
+    this_machine,
+    token_at,
+)
 
 VALID = {
     "token": "0a-1",
@@ -57,8 +64,8 @@ def test_a_lease_with_a_part_of_another_kind_counts_by_its_age(
     holder = holder_at(path)
     assert holder is not None
     assert holder.token.startswith("unreadable-")
-    assert holder.is_alive(now=1000.0 + SECONDS)
-    assert not holder.is_alive(now=1001.0 + SECONDS)
+    assert holder.is_alive(now=1000.0 + LEASE_SECONDS)
+    assert not holder.is_alive(now=1001.0 + LEASE_SECONDS)
 
 
 def test_users_who_have_no_run_time_checks_of_types_are_safe_too(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from epigrok.evaluation.scores import (
     score,
 )
 from epigrok.model import Network
-from epigrok.posteriors import Facts, FittedPosterior, Posterior, sampled_logits
+from epigrok.posteriors import Facts, Posterior, PosteriorWithFacts, sampled_logits
 from epigrok.tasks import Batch, InContextFamily, TaskFamily
 from epigrok.uncertainty import BayesOracle
 
@@ -173,7 +173,7 @@ def evaluate(
     for posterior in posteriors:
         used = sequences_used(posterior, sets, num_sampled_sequences)
         scores = score_posterior(model, posterior, used, num_samples)
-        facts = posterior.facts if isinstance(posterior, FittedPosterior) else {}
+        facts = posterior.facts if isinstance(posterior, PosteriorWithFacts) else {}
         rows += [EvaluationRow.of(split, posterior.name, scores[split], facts) for split in sets]
     return rows
 

@@ -34,7 +34,7 @@ class FinalUncertainty:
     """At the end."""
     peak_uncertainty: float | None
     """Largest from `first_fitted_step` on; earlier values say more about the initial weights."""
-    peak_step: int | None
+    peak_once_fitted_step: int | None
     per_log_classes: float
     """Uncertainty over ln C, the most that C classes allow."""
     of_peak: float | None
@@ -102,7 +102,7 @@ def final_uncertainties(
                 first_fitted_step=fitted,
                 uncertainty=uncertainty,
                 peak_uncertainty=None if peak is None else peak[column],
-                peak_step=None if peak is None else peak["step"],
+                peak_once_fitted_step=None if peak is None else peak["step"],
                 per_log_classes=uncertainty / log(num_classes),
                 of_peak=None if peak is None else _ratio(uncertainty, peak[column]),
                 over_training=_ratio(uncertainty, training),

@@ -1,8 +1,8 @@
 """The blocks of a transformer forward and backward in bfloat16, on a GPU.
 
-Every pass forward returns its result and the way back: a function that takes the gradient of the
-result, writes down the gradients of the weights, and returns the gradient of what came in. Matrices
-come in bfloat16; their gradients are float32.
+Every pass forward returns its result and its backward pass: a function that takes the gradient of
+the result, writes down the gradients of the weights, and returns the gradient of what came in.
+Matrices come in bfloat16; their gradients are float32.
 
 Letters: N positions of all sequences, M those of them that ask, D width, E = 3D queries, keys and
 values, F feed-forward width, C tokens, P the same filled up to a power of two.
@@ -82,8 +82,8 @@ class BlockPass:
         """The first block, which sees nothing but tokens: its projections are looked up.
 
         Returns:
-            The stream before the feed-forward, what that adds to it, and the way back, which gives
-            the gradient of the embedding for P tokens.
+            The stream before the feed-forward, what that adds to it, and the backward pass, which
+            gives the gradient of the embedding for P tokens.
         """
         block, half, tokens_N = self._block, self._half, self._layout.tokens_N
         num_tokens = len(embedding_CD)

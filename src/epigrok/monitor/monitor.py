@@ -251,7 +251,7 @@ class GrokMonitor:
 
     def _posterior_epistemic(self, name: str, posterior: Posterior) -> Mean:
         stream = EntropyStream()
-        num_samples = min(self._settings.tolerance.num_draws, posterior.max_samples or 2**31)
+        num_samples = posterior.max_samples or self._settings.tolerance.num_draws
         for index in range(num_samples):
             logits_NC = self._rows[name].logits_under(self._call, posterior.sample(index))
             stream.add(log_probabilities(logits_NC))

@@ -35,10 +35,10 @@ from epigrok.posteriors.point import Point
 from epigrok.posteriors.predicting import Prediction, predict
 from epigrok.posteriors.protocol import (
     Facts,
-    FittedPosterior,
     HeadPosterior,
     Network,
     Posterior,
+    PosteriorWithFacts,
     Predictor,
     Sample,
     VariationalOptimiser,
@@ -58,7 +58,6 @@ __all__ = [
     "Facts",
     "FitData",
     "FitRequest",
-    "FittedPosterior",
     "Forward",
     "Head",
     "HeadCurvature",
@@ -71,6 +70,7 @@ __all__ = [
     "Network",
     "Point",
     "Posterior",
+    "PosteriorWithFacts",
     "Prediction",
     "Predictor",
     "ProbitLaplace",

@@ -38,7 +38,7 @@ class DropoutSample:
 class MCDropout:
     """Monte-Carlo dropout (Gal & Ghahramani 2016).
 
-    A network without dropout has no epistemic uncertainty by it: all its samples are equal.
+    Without dropout all samples of a network are equal, and its epistemic uncertainty is 0.
     """
 
     tensors: Mapping[str, Tensor]

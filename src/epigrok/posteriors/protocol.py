@@ -91,7 +91,7 @@ class HeadPosterior(Posterior, Protocol):
 
 
 @runtime_checkable
-class FittedPosterior(Posterior, Protocol):
+class PosteriorWithFacts(Posterior, Protocol):
     """A posterior that tells what it was fitted to, and with what result."""
 
     @property

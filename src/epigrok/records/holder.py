@@ -13,9 +13,9 @@ from typing import Any
 from epigrok.files import parse_json
 
 LEASE = "lease.json"
-SECONDS = 60.0
+LEASE_SECONDS = 60.0
 """Age of a heartbeat after which a holder on another machine counts as dead."""
-LONGEST = 86_400.0
+LONGEST_LEASE = 86_400.0
 """A day: nobody could ever take over a run whose lease never ends."""
 _TOKEN = re.compile(r"[0-9a-zA-Z-]{1,64}")
 _KINDS: dict[str, Any] = {
@@ -79,8 +79,8 @@ def holder_at(path: Path) -> Holder | None:
         return _holder(parse_json(content), found.st_mtime)
     except (ValueError, TypeError, KeyError):
         unreadable = f"unreadable-{found.st_ino}-{found.st_mtime_ns}"
-        host = f"an unknown host (its {path.name} is damaged and counts for {SECONDS:g} s)"
-        return Holder(unreadable, host, "", 0, "", "", 0, SECONDS, found.st_mtime)
+        host = f"an unknown host (its {path.name} is damaged and counts for {LEASE_SECONDS:g} s)"
+        return Holder(unreadable, host, "", 0, "", "", 0, LEASE_SECONDS, found.st_mtime)
 
 
 def _holder(values: Any, heartbeat: float) -> Holder:
@@ -91,7 +91,7 @@ def _holder(values: Any, heartbeat: float) -> Holder:
     # It becomes part of a file's name.
     if not _TOKEN.fullmatch(values["token"]):
         raise ValueError(f"{values['token']!r} is not a token")
-    seconds = min(float(values["seconds"]), LONGEST)
+    seconds = min(float(values["seconds"]), LONGEST_LEASE)
     known = {name: values[name] for name in _KINDS}
     return Holder(**known | {"seconds": seconds}, heartbeat=heartbeat)
 

@@ -30,8 +30,8 @@ from epigrok.config.checks import require
 from epigrok.errors import UserError
 from epigrok.records.holder import (
     LEASE,
-    LONGEST,
-    SECONDS,
+    LEASE_SECONDS,
+    LONGEST_LEASE,
     holder_at,
     process_start_of,
     read_holder,
@@ -101,7 +101,7 @@ class Lease:
 
 
 @contextmanager
-def hold_lease(run_path: Path, seconds: float = SECONDS) -> Iterator[Lease]:
+def hold_lease(run_path: Path, seconds: float = LEASE_SECONDS) -> Iterator[Lease]:
     """Hold the lease on a run for the length of a block, or raise `LeaseHeldError`."""
     lease = acquire(run_path, seconds)
     try:
@@ -115,9 +115,12 @@ def hold_lease(run_path: Path, seconds: float = SECONDS) -> Iterator[Lease]:
         lease.release()
 
 
-def acquire(run_path: Path, seconds: float = SECONDS) -> Lease:
+def acquire(run_path: Path, seconds: float = LEASE_SECONDS) -> Lease:
     """Take the lease on a run, also from a dead holder."""
-    require(0.0 < seconds <= LONGEST, f"lease_seconds must lie in (0, {LONGEST:g}], got {seconds}")
+    require(
+        0.0 < seconds <= LONGEST_LEASE,
+        f"lease_seconds must lie in (0, {LONGEST_LEASE:g}], got {seconds}",
+    )
     path, token = run_path / LEASE, uuid4().hex
     candidate = run_path / f"{LEASE}.{token}"
     job, restarts = this_job()

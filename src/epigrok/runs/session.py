@@ -16,7 +16,7 @@ from epigrok.config.checks import require_non_negative
 from epigrok.evaluation import evaluation_sets, tracked_evaluation
 from epigrok.evaluation.schema import ACCURACY_FINAL, EPISTEMIC_FINAL
 from epigrok.records.directory import RunDirectory
-from epigrok.records.holder import SECONDS
+from epigrok.records.holder import LEASE_SECONDS
 from epigrok.records.lease import Lease
 from epigrok.records.position_shards import remove_position_shards
 from epigrok.records.run_tables import RunTables, require_nothing_to_lose
@@ -55,7 +55,7 @@ class TrainOptions:
     """Compile the model, by default on a GPU: minutes once, then faster steps."""
     stop_at_step: int | None = None
     """Pause the run there; a later call goes on."""
-    lease_seconds: float = SECONDS
+    lease_seconds: float = LEASE_SECONDS
     """Time without a sign of life after which another machine may take the run over."""
     start_over: bool = False
     """Begin again at step 0 and lose the steps so far, if the run cannot be resumed."""

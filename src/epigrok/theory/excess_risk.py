@@ -163,7 +163,7 @@ def _newton(start: Array, level: Array, which: str, lam: Array, gamma: Array) ->
         log_risk, rate = _log_risk_and_rate(here, which, lam_here, gamma_here)
         step = (log_risk - log_level[active]) / rate
         s[active] = np.maximum(here + step, 0.0)
-        # Left of the root true steps are positive: one that is not, is rounding.
+        # Left of the root true steps are positive: any other is rounding.
         is_moving = (np.abs(step) > 1e-15 * here) & ((step > 0) | (iteration == 0))
         active = active[is_moving]
     assert not active.size, "Newton's method on a convex curve did not settle"

@@ -16,7 +16,7 @@ import tyro
 from epigrok.config.checks import require_non_negative, require_positive
 from epigrok.files import own_path
 from epigrok.records.directory import RunDirectory
-from epigrok.records.holder import SECONDS
+from epigrok.records.holder import LEASE_SECONDS
 
 SECONDS_BETWEEN_LOOKS = 1.0
 _TAIL_BYTES = 4096
@@ -28,7 +28,7 @@ class WorkerOptions:
 
     checkpoint_seconds: float = 60.0
     """Time between checkpoints, the most work that a kill can lose."""
-    lease_seconds: float = SECONDS
+    lease_seconds: float = LEASE_SECONDS
     """Time without a sign of life after which another machine may take a run over."""
     keep: Literal["weights", "tables"] = "weights"
     """What a finished run keeps: its weights and tables, or its tables alone."""
