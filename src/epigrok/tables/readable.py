@@ -1,5 +1,7 @@
 """Refuse damaged tables: the store names them and never reads a part of one."""
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,14 @@ def problem_with_table(run: RunDirectory, table: str) -> str | None:
 def is_strict(run: RunDirectory, table: str) -> bool:
     """Whether every line of a table must be readable, because nobody writes to it any more."""
     return _expected_size(run, table) is not None
+
+
+def damaged_runs(runs: Sequence[RunDirectory]) -> dict[str, str]:
+    """Name of each damaged run -> what is wrong with it."""
+    # Digests take most of the time, and threads compute them side by side.
+    with ThreadPoolExecutor() as pool:
+        problems = pool.map(damage, runs)
+        return {run.path.name: problem for run, problem in zip(runs, problems) if problem}
 
 
 def damage(run: RunDirectory) -> str | None:

@@ -40,7 +40,7 @@ from epigrok.tables.queries import (
     whole_number,
 )
 from epigrok.tables.query_parser import tables_named_in
-from epigrok.tables.readable import damage, is_strict, problem_with_table
+from epigrok.tables.readable import damaged_runs, is_strict, problem_with_table
 from epigrok.tables.runs_view import make_runs_view
 from epigrok.tables.sql_text import quoted_name, quoted_path, quoted_text
 
@@ -73,7 +73,7 @@ def open_sweep(
         raise UserError(f"there are no runs in {path}")
     chosen = chosen_runs(runs, where)
     kept = [run for run in chosen if run.is_done] if done_only else chosen
-    left_out = {run.path.name: problem for run in kept if verified and (problem := damage(run))}
+    left_out = damaged_runs(kept) if verified else {}
     if kept and len(left_out) == len(kept):
         raise UserError(f"{next(iter(left_out.values()))}; look at it with `epigrok check`")
     store = SweepStore(path, [run for run in kept if run.path.name not in left_out], seeds_apart)
