@@ -15,6 +15,7 @@ from epigrok.config import (
     presets,
 )
 from epigrok.config.overrides import with_fields
+from epigrok.config.splits import ID_VAL, Split
 from epigrok.errors import UserError
 
 
@@ -74,3 +75,16 @@ def test_a_config_is_shown_on_a_few_lines_that_build_it_again(name: str) -> None
     assert len(text.splitlines()) <= 14
     assert max(map(len, text.splitlines())) < 200
     assert eval(text, vars(config)) == made
+
+
+class WithoutTrainingSplit(OneParameterTask):
+    """A task whose first split is not what was trained on."""
+
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        return (ID_VAL,)
+
+
+def test_the_first_split_of_a_task_is_what_was_trained_on() -> None:
+    with pytest.raises(ValueError, match=r"the first split of a task must be .*ID_TRAIN"):
+        replace(preset("icl-tiny"), task=WithoutTrainingSplit())

@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from epigrok.errors import UserError
 from epigrok.monitor.noise import (
     HeadNoise,
     answers_of,
@@ -25,6 +24,7 @@ from epigrok.monitor.noise import (
 from epigrok.monitor.quantile import flip_tolerance
 from epigrok.monitor.set_rows import ModelCall, SetRows
 from epigrok.monitor.tolerance import Tolerance, ToleranceSettings
+from epigrok.posteriors.calling import refuse_probabilities
 from epigrok.posteriors.head import Head, HeadInputs
 
 SEEN = "seen"
@@ -121,7 +121,7 @@ def measure_network(
     logits: dict[str, Tensor] = {}
     for name, rows in sets.items():
         logits[name] = rows.own_logits(call)
-        _refuse_probabilities(logits[name])
+        refuse_probabilities(logits[name])
         tolerances[name] = rows.network_tolerance(call, settings)
     scale = tolerances[SEEN].value
 
@@ -155,18 +155,6 @@ def _set_measure(
         entropy=Mean.of(entropy_N),
         confidence=Mean.of(probs_NC.amax(dim=1)),
     )
-
-
-def _refuse_probabilities(logits_NC: Float[Tensor, "N C"]) -> None:
-    """Their highest is the same answer, but confidence and entropy would be wrong."""
-    sums_N = logits_NC.double().sum(dim=1)
-    if bool((logits_NC >= 0.0).all()) and torch.allclose(
-        sums_N, torch.ones_like(sums_N), atol=1e-3
-    ):
-        raise UserError(
-            "the model returns probabilities; pass forward=lambda model, inputs: "
-            "model(inputs).log(), or one that returns the logits"
-        )
 
 
 def mutual_information(logits: Iterable[Float[Tensor, "_ N C"]]) -> Float[Tensor, " N"]:

@@ -160,6 +160,17 @@ def _require_one_candidate(output: tuple[Any, ...] | list[Any]) -> None:
         )
 
 
+def refuse_probabilities(logits_NC: Float[Tensor, "N C"]) -> None:
+    """Refuse the output of a softmax: taken for logits, all of it would look uncertain."""
+    sums_N = logits_NC.double().sum(dim=-1)
+    rounding = 1e-4 if logits_NC.element_size() > 2 else 2e-2
+    if len(sums_N) and logits_NC.min() >= 0 and (sums_N - 1.0).abs().max() < rounding:
+        raise UserError(
+            "the model returns probabilities: all rows are positive and sum to one; pass "
+            "forward=lambda model, inputs: model(inputs).log(), as logits are needed"
+        )
+
+
 def split_batch(batch: Any) -> tuple[Any, Any]:
     """Inputs and labels of a batch: a pair, a mapping with `labels`, or inputs alone and None.
 

@@ -19,6 +19,7 @@ from epigrok.posteriors.calling import (
     counted_positions,
     evaluating,
     explaining_wrong_inputs,
+    refuse_probabilities,
 )
 from epigrok.posteriors.protocol import Posterior, elements_per_block, sampled_logits
 from epigrok.uncertainty import EntropyStream, ErrorStream, StandardErrors, log_probabilities
@@ -98,7 +99,7 @@ def predict(
             is_counted = counted_positions(logits, inputs, mask=mask)
             logits_NC = logits[is_counted]
             if is_first:
-                _refuse_probabilities(logits_NC)
+                refuse_probabilities(logits_NC)
                 is_first = False
             yield logits_NC
 
@@ -156,17 +157,6 @@ def _streamed(
         {name: torch.cat([getattr(part, name) for part in parts]) for name in UNCERTAINTIES},
         {name: torch.cat([getattr(part, name) for part in error_parts]) for name in UNCERTAINTIES},
     )
-
-
-def _refuse_probabilities(logits_NC: Float[Tensor, "N C"]) -> None:
-    """Refuse the output of a softmax: taken for logits, all of it would look uncertain."""
-    sums_N = logits_NC.double().sum(dim=-1)
-    rounding = 1e-4 if logits_NC.element_size() > 2 else 2e-2
-    if len(sums_N) and logits_NC.min() >= 0 and (sums_N - 1.0).abs().max() < rounding:
-        raise UserError(
-            "the model returns probabilities: all rows are positive and sum to one; pass "
-            "forward=lambda model, inputs: model(inputs).log(), as logits are needed"
-        )
 
 
 def _blocks_of_rows(logits_NC: Float[Tensor, "N C"]) -> tuple[Float[Tensor, "_ C"], ...]:
