@@ -136,6 +136,32 @@ def _ess_of_the_paper(num_base_tasks: int, train_fraction: float) -> float:
     return _SMALL_ESS * here / full
 
 
+def paper_tiny() -> Sweep:
+    """The paper's grid for a laptop: task count x fraction of one-parameter tasks, both methods.
+
+    The family of `icl-tiny` (z = a·x mod 31) takes the place of the paper's, so there is no split of
+    unseen tasks on seen inputs. Each method is at its own recipe and length, 2,000 steps of Muon
+    against 8,000 of IVON, over the same tasks. Seeds vary the initial weights and the batches, not
+    the tasks. Runs of the largest cell end with both series of contexts.
+    """
+    return Sweep(
+        name="paper-tiny",
+        methods=("icl-tiny", "icl-tiny-ivon"),
+        axes={
+            "task.num_train_tasks": (6, 13, 20, 26),
+            "task.train_fraction": (0.5, 0.65, 0.8),
+        },
+        seeds=(0, 1, 2, 3),
+        task_seeds=(0,),
+        overrides={"num_ladder_checkpoints": 2},
+        conditions=(
+            Condition(
+                where={"task.num_train_tasks": 26, "task.train_fraction": 0.8}, set=_BOTH_SERIES
+            ),
+        ),
+    )
+
+
 def fates_small() -> Sweep:
     """64 seeds of `icl-small`, tasks and all: how many generalise, memorise, lose tasks?"""
     return Sweep(
@@ -240,6 +266,7 @@ SWEEPS: dict[str, Callable[[], Sweep]] = {
     "paper-medium": paper_medium,
     "paper-small": paper_small,
     "paper-small-fixed-ess": paper_small_fixed_ess,
+    "paper-tiny": paper_tiny,
     "smoke": smoke,
 }
 
