@@ -17,17 +17,17 @@ _SMALL: dict[str, dict[str, Any]] = {
     "gradients cut": {"optim.clip_norm": 0.06},
     # The same σ and decay, but steps in proportion to small gradients instead of their signs.
     "larger Hessian": {"optim.hess_init": 1e-2, "optim.ess": 1e9},
-    # What made `icl-tiny-ivon` grok: σ against the weights, and momentum against memorising.
+    # On `icl-tiny-ivon` noise decides: a narrow posterior memorises.
     "wider posterior": {"optim.ess": 1e8},
     "long momentum": {"optim.betas": [0.97, 0.99999]},
     "long momentum, wider posterior": {"optim.betas": [0.97, 0.99999], "optim.ess": 1e8},
     "inputs apart": {"task.shares_inputs": False},
 }
 _TINY: dict[str, dict[str, Any]] = {
-    "short momentum": {"optim.betas": [0.9, 0.9995]},
     "narrow posterior": {"optim.ess": 1e10},
-    "half the step": {"optim.lr": 0.1},
-    "half as long": {"num_steps": 4000},
+    "wider posterior": {"optim.ess": 3e6},
+    "longer momentum": {"optim.betas": [0.95, 0.9995]},
+    "long momentum, twice as long": {"optim.betas": [0.97, 0.9995], "num_steps": 8000},
 }
 
 

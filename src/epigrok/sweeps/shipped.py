@@ -141,7 +141,7 @@ def paper_tiny() -> Sweep:
 
     The family of `icl-tiny` (z = a·x mod 31) takes the place of the paper's, so there is no split of
     unseen tasks on seen inputs. Each method is at its own recipe and length, 2,000 steps of Muon
-    against 8,000 of IVON, over the same tasks. Seeds vary the initial weights and the batches, not
+    against 4,000 of IVON, over the same tasks. Seeds vary the initial weights and the batches, not
     the tasks. Runs of the largest cell end with both series of contexts.
     """
     return Sweep(
