@@ -139,7 +139,7 @@ def _ess_of_the_paper(num_base_tasks: int, train_fraction: float) -> float:
 def paper_tiny() -> Sweep:
     """The paper's grid for a laptop: task count x fraction of one-parameter tasks, both methods.
 
-    The family of `icl-tiny` (z = a·x mod 31) takes the place of the paper's, so there is no split of
+    The family of `icl-tiny` (z = a·x mod 31) takes the place of the paper's, so no split has
     unseen tasks on seen inputs. Each method is at its own recipe and length, 2,000 steps of Muon
     against 4,000 of IVON, over the same tasks. Seeds vary the initial weights and the batches, not
     the tasks. Runs of the largest cell end with both series of contexts.
