@@ -110,5 +110,5 @@ def test_when_uncertainty_fell_in_the_small_grid_is_as_told(tmp_path: Path) -> N
     with tarfile.open(RESULTS / "paper-small/map-seed-0.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     (method,) = methods_of(tmp_path / "paper-small")
-    leads = [times.lead_of_collapse for times in method.times("id_val")]
+    leads = [course.times.lead_of_collapse for course in method.courses]
     assert sorted(leads, key=str) == [0, 4500, None]  # with the transition, before it, not at all

@@ -1,8 +1,11 @@
 """Maps show medians over seeds, and what is missing."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from drawn_grid import panel_titled, rows
+from made_up_grids import ONE_PARAMETER, as_the_paper_says, write_runs
 
 from epigrok.figures.catalogue import draw_figure
 from epigrok.tables import SweepStore
@@ -66,3 +69,37 @@ def test_the_caption_says_what_the_pooled_runs_differ_in(store: SweepStore) -> N
     caption = draw_figure("accuracy-heatmaps", store).caption
     pooled = "median over runs that differ in tasks and inputs and initial weights and batches"
     assert pooled in caption
+
+
+def test_a_grid_of_the_one_parameter_family_has_its_own_task_counts_and_splits(
+    tmp_path: Path,
+) -> None:
+    write_runs(tmp_path, ONE_PARAMETER, ONE_PARAMETER.sweep("tiny"), as_the_paper_says)
+    drawn = draw_figure("uncertainty-heatmaps", tmp_path)
+    panels = [axes for axes in drawn.figure.axes if axes.get_title()]
+    # Four quantities, two methods, and two splits besides training.
+    assert len(panels) == 4 * 2 * 2
+    assert [label.get_text() for label in panels[0].get_yticklabels()] == ["6", "12", "20", "26"]
+    assert {axes.get_xlabel() for axes in panels} == {"training fraction of inputs"}
+    assert panels[0].get_ylabel() == "icl-tiny\ntraining tasks T"
+
+
+def test_each_preset_has_colours_of_its_own_in_nats_and_shares_them_otherwise(
+    store: SweepStore,
+) -> None:
+    drawn = draw_figure("uncertainty-heatmaps", store)
+    bars = [axes for axes in drawn.figure.axes if axes.get_ylabel() in ("EU (nats)", "EU/TU")]
+    assert [axes.get_ylabel() for axes in bars] == ["EU (nats)"] * 2 + ["EU/TU"] * 2
+    assert {axes.get_ylim() for axes in bars[2:]} == {(0.0, 1.0)}
+
+
+def test_only_what_there_is_gets_a_note(store: SweepStore, tmp_path: Path) -> None:
+    notes = ("Hatched cells are missing", "hold runs that are not finished")
+    assert all(note in draw_figure("accuracy-heatmaps", store).caption for note in notes)
+    write_runs(tmp_path, ONE_PARAMETER, ONE_PARAMETER.sweep("tiny"), as_the_paper_says)
+    whole = draw_figure("accuracy-heatmaps", tmp_path)
+    assert not any(note in whole.caption for note in notes)
+    assert not whole.figure.legends
+    assert "bands that hold 95 % of the runs, which for 2 runs is nearly their range" in (
+        whole.caption
+    )

@@ -19,7 +19,7 @@ from epigrok.evaluation.schema import EPISTEMIC_FINAL, TOTAL_FINAL
 from epigrok.figures.catalogue import register_figure
 from epigrok.figures.drawn_figure import DrawnFigure, columns
 from epigrok.figures.panels import splits_sentence
-from epigrok.figures.settings import MAX_SETTINGS, seeds_text
+from epigrok.figures.settings import MAX_SETTINGS, band_note, seeds_text
 from epigrok.figures.style import TEXT_WIDTH, literal, publication_style
 from epigrok.tables.fields import by_size, distinguishing_fields, field_label, value_label
 from epigrok.tables.groups import configs_by_preset, shown_posteriors, varying_seeds
@@ -29,6 +29,11 @@ _FRACTION = "task.train_fraction"
 _COLOURS = "cividis"
 """Readable with every common kind of colour vision; its lightness grows with the value."""
 _UNFINISHED = "*"
+_OWN_COLOURS = " In nats, each preset has a scale of colours of its own."
+_NOTES = {
+    "missing": "Hatched cells are missing: no run there has been evaluated.",
+    "unfinished": f"Cells with {_UNFINISHED} hold runs that are not finished.",
+}
 SHARE = "epistemic share"
 _METRICS = {SHARE: f"{EPISTEMIC_FINAL}/{TOTAL_FINAL}"}
 _SHARES = ("accuracy", SHARE)
@@ -50,7 +55,8 @@ class Grid:
     def axis(self, which: int) -> tuple[str, list[str]]:
         """Label and ticks of one direction."""
         field = self.fields[which]
-        return field_label(field), [value_label(field, value) for value in self.values[which]]
+        label = field_label(field) + (" of inputs" if field == _FRACTION else "")
+        return label, [value_label(field, value) for value in self.values[which]]
 
 
 @dataclass(frozen=True)
@@ -113,37 +119,55 @@ def _draw_maps(
         height = 0.7 + len(panel_rows) * (0.45 + map_height)
         figure = Figure(figsize=(TEXT_WIDTH, height), layout="constrained")
         panels = figure.subplots(len(panel_rows), len(splits), squeeze=False)
-        for quantity, label in quantities.items():
-            used = [k for k, (_, of_row) in enumerate(panel_rows) if of_row == quantity]
-            norm = _norm(quantity, [maps[grid.preset, quantity] for grid in grids])
-            for k in used:
-                grid = panel_rows[k][0]
-                for axes, split in zip(panels[k], splits):
-                    cells = maps[grid.preset, quantity].get(split, {})
-                    _draw_map(axes, grid, cells, norm, quantity)
-                    rows += _table_rows(grid, cells, {"quantity": quantity, "split": split})
-                panels[k][0].set_ylabel(literal(f"{grid.preset}\n{grid.axis(0)[0]}"))
-            colours = ScalarMappable(norm, _COLOURS)
-            of_quantity = panels[used, :].ravel().tolist()
-            bar = figure.colorbar(colours, ax=of_quantity, aspect=12 * len(used))
-            bar.set_label(label)
-        _label_panels(figure, panels, panel_rows, splits, quantities)
+        for row, (grid, quantity) in zip(panels, panel_rows):
+            norm = _norm(quantity, maps[grid.preset, quantity])
+            for axes, split in zip(row, splits):
+                cells = maps[grid.preset, quantity].get(split, {})
+                _draw_map(axes, grid, cells, norm, quantity)
+                rows += _table_rows(grid, cells, {"quantity": quantity, "split": split})
+            row[0].set_ylabel(literal(f"{grid.preset}\n{grid.axis(0)[0]}"))
+            bar = figure.colorbar(ScalarMappable(norm, _COLOURS), ax=row.tolist(), aspect=12)
+            bar.set_label(quantities[quantity])
+        _label_panels(panels, panel_rows, splits, quantities)
+        notes = _notes(rows)
+        if notes:
+            handles = list(map(_handle, notes))
+            figure.legend(handles=handles, loc="outside lower center", ncols=2)
     shown = "; ".join(f"{grid.preset}, posterior {grid.posterior}" for grid in grids)
     caption = (
-        f"{title}: median over {_pooled(grids)} at the last evaluation, last answer ({shown}); "
-        "the data beside the figure has the bands. "
+        f"{title}: last answer at the last evaluation, {_pooled(grids, rows)}. Shown: {shown}. "
         + " ".join(_extremes(maps[grid.preset, q], grid, q) for grid, q in panel_rows)
-        + " Hatched cells are missing: no run there has been evaluated. "
-        + f"Cells with {_UNFINISHED} hold runs that are not finished. "
-        + splits_sentence(splits, store)
+        + (_OWN_COLOURS if len(grids) > 1 and set(quantities) - set(_SHARES) else "")
+        + "".join(f" {_NOTES[note]}" for note in notes)
+        + f" {splits_sentence(splits, store)}"
         + (f" Shown are {len(grids)} of {len(every)} presets." if len(every) > len(grids) else "")
     )
     return DrawnFigure(name, title, caption, figure, columns(rows))
 
 
-def _pooled(grids: Sequence[Grid]) -> str:
+def _pooled(grids: Sequence[Grid], rows: Sequence[Mapping[str, Any]]) -> str:
+    """What a cell shows, and what its band in the data is over."""
+    most = max(row["num_runs"] for row in rows)
+    if most == 1:
+        return "one run in each cell"
     seeds = {name for grid in grids for name in grid.varying_seeds}
-    return f"runs that differ in {seeds_text(seeds)}" if seeds else "runs"
+    return (
+        f"median over runs that differ in {seeds_text(seeds)}. The data beside the figure has "
+        f"bands that hold 95 % of the runs{band_note(most)}"
+    )
+
+
+def _notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The kinds of cells that need an explanation."""
+    found = {"missing": any(not row["num_runs"] for row in rows)}
+    found["unfinished"] = any(row["num_runs"] and row["num_unfinished"] for row in rows)
+    return [note for note, is_there in found.items() if is_there]
+
+
+def _handle(note: str) -> Patch:
+    if note == "missing":
+        return Patch(facecolor="white", edgecolor="0.6", hatch="//////", label=note)
+    return Patch(facecolor="none", label=f"{_UNFINISHED} some runs unfinished")
 
 
 def _grids(store: SweepStore) -> list[Grid]:
@@ -184,10 +208,11 @@ def _read_maps(store: SweepStore, grid: Grid, metric: str) -> dict[str, dict[Any
     return maps
 
 
-def _norm(quantity: str, maps: Sequence[Mapping[str, Mapping[Any, Cell]]]) -> Normalize:
+def _norm(quantity: str, maps: Mapping[str, Mapping[Any, Cell]]) -> Normalize:
+    """The colours of one preset: EU of two methods may differ by orders of magnitude."""
     if quantity in _SHARES:
         return Normalize(0.0, 1.0)
-    values = [cell.median for m in maps for cells in m.values() for cell in cells.values()]
+    values = [cell.median for cells in maps.values() for cell in cells.values()]
     return Normalize(0.0, max(values, default=0.0) or 1.0)
 
 
@@ -218,13 +243,12 @@ def _draw_map(
 
 def _number(value: float, quantity: str) -> str:
     """Two decimals, or an exponent for uncertainties that are orders of magnitude smaller."""
-    if quantity in _SHARES or value >= 0.01 or value == 0.0:
+    if quantity == "accuracy" or value >= 0.01 or value == 0.0:
         return f"{value:.2f}"
     return f"{value:.0e}".replace("e-0", "e-")
 
 
 def _label_panels(
-    figure: Figure,
     panels: NDArray[Any],
     panel_rows: Sequence[tuple[Grid, str]],
     splits: Sequence[str],
@@ -235,11 +259,6 @@ def _label_panels(
             of_quantity = f"{quantity}, " if len(quantities) > 1 else ""
             axes.set_title(f"{of_quantity}{split}, {grid.posterior}", fontsize=7)
             axes.set_xlabel(grid.axis(1)[0])
-    handles = [
-        Patch(facecolor="white", edgecolor="0.6", hatch="//////", label="missing"),
-        Patch(facecolor="none", label=f"{_UNFINISHED} some runs unfinished"),
-    ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2)
 
 
 def _table_rows(
