@@ -156,6 +156,11 @@ def paper_tiny() -> Sweep:
         overrides={"num_ladder_checkpoints": 2},
         conditions=(
             Condition(
+                where={"preset": "icl-tiny"},
+                # The paper's prior first: it is the one that maps show.
+                set={"evaluation.posteriors": [*_LAPLACE[:2], "laplace:evidence", *_LAPLACE[2:]]},
+            ),
+            Condition(
                 where={"task.num_train_tasks": 26, "task.train_fraction": 0.8}, set=_BOTH_SERIES
             ),
         ),
