@@ -34,3 +34,9 @@ def test_the_answer_itself_is_not_read() -> None:
     tokens = torch.tensor([[1, 5, 6], [1, 5, 9]])
     first, second = model(tokens)
     assert torch.equal(first, second)
+
+
+def test_its_only_answer_is_its_last() -> None:
+    model = build_model(preset("classic"))
+    tokens = torch.tensor([[1, 5, 6], [2, 2, 0]])
+    assert torch.equal(model.last_features(tokens), model.features(tokens))

@@ -147,3 +147,10 @@ def test_flops_are_those_of_the_matrix_products() -> None:
     # The plain implementation also multiplies what the mask then hides: half of all pairs.
     hidden = 3 * 2 * length**2 * width
     assert model.flops_per_sequence(length) == counter.get_total_flops() - head - hidden
+
+
+@pytest.mark.parametrize("example_length", [2, 3])
+def test_the_last_answer_alone_has_the_features_it_has_among_all(example_length: int) -> None:
+    model, _ = small_model(example_length, torch.float64)
+    tokens = integers(stream_key(0, "last"), 29, (5, 4 * example_length))
+    torch.testing.assert_close(model.last_features(tokens), model.features(tokens)[:, -1:])

@@ -11,7 +11,7 @@ from epigrok.errors import UserError
 from epigrok.monitor import SEEN, HeadDraws, ToleranceSettings, head_tolerance, measure
 from epigrok.monitor.inputs import taken
 from epigrok.monitor.measuring import Mean, measure_network, mutual_information
-from epigrok.monitor.noise import logit_noise
+from epigrok.monitor.noise import NoisyNetwork, logit_noise
 from epigrok.monitor.set_rows import ModelCall, SetRows
 from epigrok.posteriors import Head, HeadInputs
 from epigrok.random_streams import normal, stream_key
@@ -137,7 +137,9 @@ def test_noise_on_the_whole_of_a_network_that_is_only_a_head_is_noise_on_the_hea
         assert found.chance == by_head[name].chance
         assert found.entropy.value == pytest.approx(by_head[name].entropy.value, rel=1e-5)
         assert found.confidence.value == pytest.approx(by_head[name].confidence.value, rel=1e-5)
-        noisy_SNC = torch.stack(list(rows[name].noisy_logits(call, SETTINGS, scale)))
+        noisy = NoisyNetwork(head, SETTINGS)
+        draws = range(SETTINGS.num_draws)
+        noisy_SNC = torch.stack([rows[name].noisy_logits(call, noisy, scale, d) for d in draws])
         exact = decompose(noisy_SNC.detach().double().softmax(dim=-1)).epistemic.mean()
         assert found.calibrated_epistemic.value == pytest.approx(float(exact), abs=1e-5)
 

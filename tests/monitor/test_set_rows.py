@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from epigrok.errors import UserError
 from epigrok.monitor import ToleranceSettings, network_answers, tolerance
 from epigrok.monitor.inputs import taken
+from epigrok.monitor.noise import NoisyNetwork
 from epigrok.monitor.set_rows import ModelCall, SetRows, chosen_rows
 
 
@@ -71,7 +72,7 @@ def test_noise_on_the_whole_network_reads_the_same_rows() -> None:
     rows, settings = SetRows(taken(x, "seen", 90), "last", 90), ToleranceSettings()
     call = ModelCall(model=model)
     rows.head_inputs(call)
-    found = rows.network_tolerance(call, settings)
+    found = rows.network_tolerance(call, NoisyNetwork(model, settings), settings)
     plain = network_answers(model.eval(), x[:, -1], settings)
     expected = tolerance(plain, 5, settings)
     assert abs(found.value / expected.value - 1.0) < 0.25 * expected.log_standard_error

@@ -13,6 +13,7 @@ from epigrok.evaluation import EvaluationRow
 from epigrok.runs import Run
 from epigrok.runs.recording import (
     open_or_create,
+    point_accuracy,
     require_same_config,
     status_scores,
 )
@@ -129,3 +130,5 @@ def test_the_status_has_the_points_accuracy_and_the_first_sampled_uncertainty() 
     assert status_scores(rows[:3])["accuracy_final"] == {"id_val": 0.1, "ood_val": 0.3}
     assert status_scores(rows[3:])["epistemic_final"] == {}
     json.dumps(status_scores(rows), allow_nan=False)
+    assert point_accuracy(rows, "ood_val") == 0.8
+    assert point_accuracy(rows[:3], "ood_val") is None

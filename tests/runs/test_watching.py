@@ -40,6 +40,18 @@ def test_every_evaluation_has_a_row_for_each_split(trained: Path) -> None:
     assert first["tolerance_ratio"] == pytest.approx(expected)
 
 
+def test_the_fit_is_judged_by_the_accuracy_that_the_evaluation_found(trained: Path) -> None:
+    training = CONFIG.task.splits[0].name
+
+    def by_step(table: str) -> dict[int, dict[str, object]]:
+        rows = open_run(trained).directory.rows(table)
+        return {row["step"]: row for row in rows if row["split"] == training}
+
+    looked, evaluated = by_step("tolerance"), by_step("metrics")
+    for step, row in looked.items():
+        assert row["train_accuracy"] == evaluated[step]["accuracy_final"]
+
+
 def test_the_table_can_be_asked_in_sql(trained: Path) -> None:
     found = open_run(trained).sql("select count(*) from tolerance where state = 'fitting'")
     assert found.fetchall() == [(5 * (len(CONFIG.task.splits) - 1),)]
@@ -55,7 +67,7 @@ def test_a_stopped_and_resumed_run_has_the_same_table(trained: Path, tmp_path: P
 def test_weights_and_metrics_are_the_same_without_it(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RunMonitor, "look", lambda self, step: [])
+    monkeypatch.setattr(RunMonitor, "look", lambda self, step, accuracy: [])
     run = train(CONFIG, tmp_path / "run", TrainOptions(device="cpu"))
     assert run.directory.rows("tolerance") == []
     assert (tmp_path / "run/metrics.jsonl").read_bytes() == (trained / "metrics.jsonl").read_bytes()

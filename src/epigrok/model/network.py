@@ -28,6 +28,10 @@ class Network(nn.Module, ABC):
     def features(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B T D"]:
         """The head's inputs at the positions that predict answers."""
 
+    def last_features(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B 1 D"]:
+        """The same for each sequence's last answer alone; a network may have a cheaper way."""
+        return self.features(tokens_BL)[:, -1:]
+
     def forward(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B T C"]:
         """Logits of each sequence's answers."""
         return functional.linear(self.features(tokens_BL), self.head_weight)

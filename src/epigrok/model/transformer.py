@@ -45,10 +45,18 @@ class Transformer(Network):
 
     def features(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B T D"]:
         """The head's inputs: normalised hidden states at the positions that predict answers."""
+        return self._features(tokens_BL, self.example_length - 2)
+
+    def last_features(self, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B 1 D"]:
+        """The same for each sequence's last answer alone."""
+        return self._features(tokens_BL, tokens_BL.shape[1] - 2)
+
+    def _features(self, tokens_BL: Int[Tensor, "B L"], first: int) -> Float[Tensor, "B T D"]:
+        """Hidden states at the positions that predict answers, from the `first` one on."""
         # Nothing is predicted from the last answer, so it is not computed.
         tokens_BL = tokens_BL[:, :-1]
         hidden_BLD = look_up(self.embedding.weight, tokens_BL)
-        asking = slice(self.example_length - 2, None, self.example_length)
+        asking = slice(first, None, self.example_length)
         for index, block in enumerate(self.blocks[:-1]):
             projected_BLE = self._first_projections(tokens_BL) if index == 0 else None
             hidden_BLD = block(hidden_BLD, self.rotary, projected_BLE=projected_BLE)

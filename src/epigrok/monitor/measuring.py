@@ -15,6 +15,7 @@ from torch import Tensor
 
 from epigrok.monitor.noise import (
     HeadNoise,
+    NoisyNetwork,
     answers_of,
     draws_at_a_time,
     flip_scales_of,
@@ -119,17 +120,20 @@ def measure_network(
     """The same with noise on the whole network, for networks without a linear output layer."""
     tolerances: dict[str, Tolerance] = {}
     logits: dict[str, Tensor] = {}
+    noisy = NoisyNetwork(call.model, settings)
     for name, rows in sets.items():
         logits[name] = rows.own_logits(call)
         refuse_probabilities(logits[name])
-        tolerances[name] = rows.network_tolerance(call, settings)
+        tolerances[name] = rows.network_tolerance(call, noisy, settings)
     scale = tolerances[SEEN].value
 
     def epistemic(name: str) -> Tensor:
         if not isfinite(scale):
             return torch.full_like(logits[name][:, 0], nan)
-        noisy = sets[name].noisy_logits(call, settings, scale)
-        return mutual_information(logits_NC[None].float() for logits_NC in noisy)
+        return mutual_information(
+            sets[name].noisy_logits(call, noisy, scale, draw)[None].float()
+            for draw in range(settings.num_draws)
+        )
 
     return {
         name: _set_measure(

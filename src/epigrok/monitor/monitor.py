@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from epigrok.errors import UserError
 from epigrok.monitor.history import Answers, History, SignsOfFit
 from epigrok.monitor.inputs import require_apart, taken
 from epigrok.monitor.measuring import SEEN, HeadDraws, Mean, SetMeasure, measure, measure_network
+from epigrok.monitor.noise import NoisyNetwork
 from epigrok.monitor.readings import Event, MonitorReading
 from epigrok.monitor.set_rows import Answered, ModelCall, SetRows
 from epigrok.monitor.states import StateRule
@@ -208,9 +210,16 @@ class GrokMonitor:
         """The answers of the last look to each set's rows."""
         return self._history.answers[self._history.readings[-1].step]
 
-    def network_tolerance(self, name: str) -> Tolerance:
-        """τ of a set with noise on the whole network: expensive, so only announcements read it."""
-        return self._rows[name].network_tolerance(self._call, self._settings.tolerance)
+    def network_tolerance(self, name: str, noisy: NoisyNetwork | None = None) -> Tolerance:
+        """τ of a set with noise on the whole network: expensive, so only announcements read it.
+
+        Args:
+            name: Of the set.
+            noisy: The model with its noise, if that was drawn for another set.
+        """
+        settings = self._settings.tolerance
+        noisy = noisy or NoisyNetwork(self._call.model, settings)
+        return self._rows[name].network_tolerance(self._call, noisy, settings)
 
     def _measured(self) -> dict[str, SetMeasure]:
         tolerance = self._settings.tolerance
@@ -226,7 +235,12 @@ class GrokMonitor:
         if self._settings.noise_on == "network":
             seen = measured[SEEN].tolerance
             return lambda name: tolerance_ratio(measured[name].tolerance, seen)
-        return _NetworkRatios(self) if self._settings.confirms else None
+        if not self._settings.confirms:
+            return None
+        # Noise is drawn and the seen set read at most once per look.
+        noisy = cache(lambda: NoisyNetwork(self._call.model, self._settings.tolerance))
+        found = cache(lambda name: self.network_tolerance(name, noisy()))
+        return lambda name: tolerance_ratio(found(name), found(SEEN))
 
     def _try(self, name: str, rows: SetRows) -> None:
         """Call the model once, so that a mistake shows before training starts."""
@@ -256,19 +270,6 @@ class GrokMonitor:
             logits_NC = self._rows[name].logits_under(self._call, posterior.sample(index))
             stream.add(log_probabilities(logits_NC))
         return Mean.of(stream.decomposition().epistemic)
-
-
-class _NetworkRatios:
-    """Ratios with noise on the whole network; the seen set is read once per look at most."""
-
-    def __init__(self, monitor: GrokMonitor) -> None:
-        self._monitor = monitor
-        self._seen: Tolerance | None = None
-
-    def __call__(self, name: str) -> ToleranceRatio:
-        if self._seen is None:
-            self._seen = self._monitor.network_tolerance(SEEN)
-        return tolerance_ratio(self._monitor.network_tolerance(name), self._seen)
 
 
 def _number(value: float | Tensor | None) -> float | None:

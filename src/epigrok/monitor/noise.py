@@ -48,47 +48,47 @@ def network_answers(
     only: tuple[str, ...] | None = None,
 ) -> Answers:
     """Answers with noise on every floating-point parameter, or on those named in `only`."""
-    noisy_logits = noisy_network(model, inputs, settings, forward=forward, only=only)
+    noisy = NoisyNetwork(model, settings, only)
 
-    @torch.no_grad()
     def answers(scale: float) -> Int[Tensor, "S N"]:
-        rows = [answers_of(logits_NC) for logits_NC in noisy_logits(scale)]
+        draws = range(settings.num_draws if scale else 1)
+        rows = [answers_of(noisy.logits(scale, draw, inputs, forward)) for draw in draws]
         return torch.stack(rows).expand(settings.num_draws, -1)
 
     return answers
 
 
-def noisy_network(
-    model: nn.Module,
-    inputs: Any,
-    settings: ToleranceSettings,
-    *,
-    forward: Forward | None = None,
-    only: tuple[str, ...] | None = None,
-) -> Callable[[float], Iterator[Float[Tensor, "N C"]]]:
-    """The logits under noise of a given size, draw by draw; size 0 has one draw.
+class NoisyNetwork:
+    """A network with noise on every floating-point parameter, or on those named in `only`.
 
     Weights are swapped for each call, so the model is never changed. The caller has put it into
     evaluation mode.
     """
-    named = {
-        name: values.detach()
-        for name, values in model.named_parameters()
-        if values.is_floating_point() and (only is None or name in only)
-    }
-    if not named:
-        raise ValueError(f"the model has none of the parameters {only}")
-    noise_of = _network_noise(named, settings)
 
-    def noisy_logits(scale: float) -> Iterator[Float[Tensor, "N C"]]:
-        for draw in range(settings.num_draws if scale else 1):
-            noisy = {
-                name: (named[name] * (1.0 + scale * noise)).to(named[name].dtype)
-                for name, noise in noise_of(draw).items()
-            }
-            yield swapped_logits(model, noisy, inputs, forward).flatten(0, -2)
+    def __init__(
+        self, model: nn.Module, settings: ToleranceSettings, only: tuple[str, ...] | None = None
+    ) -> None:
+        self._model = model
+        self._named = {
+            name: values.detach()
+            for name, values in model.named_parameters()
+            if values.is_floating_point() and (only is None or name in only)
+        }
+        if not self._named:
+            raise ValueError(f"the model has none of the parameters {only}")
+        self._noise = _network_noise(self._named, settings)
 
-    return noisy_logits
+    @torch.no_grad()
+    def logits(
+        self, scale: float, draw: int, inputs: Any, forward: Forward | None = None
+    ) -> Float[Tensor, "N C"]:
+        """Its logits under one draw of noise of this size; size 0 is no noise."""
+        noise = self._noise(draw) if scale else {}
+        noisy = {
+            name: (self._named[name] * (1.0 + scale * added)).to(self._named[name].dtype)
+            for name, added in noise.items()
+        }
+        return swapped_logits(self._model, noisy, inputs, forward).flatten(0, -2)
 
 
 def _network_noise(

@@ -1,53 +1,58 @@
 """τ where every look at the answers is expensive: noise on the whole network.
 
 A bracket is found with two draws. Then all draws answer at three sizes of the noise, and τ is read
-off the line through them, which `tolerance` would find by fourteen more.
+off the line through them, which `tolerance` would find by fourteen more. No answer is asked for
+twice.
+
+Letters: N rows, S draws of the noise.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from math import exp, isfinite, log, nan
+from math import exp, isfinite, nan
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
 
 from epigrok.monitor.tolerance import (
     Answers,
     Tolerance,
     ToleranceSettings,
     chance_corrected_agreement,
-    tolerance,
+    log_tolerance,
     tolerance_at,
 )
 
+DrawAnswers = Callable[[float, int], Int[Tensor, " N"]]
+"""The answers under noise of a given size, in one of the draws."""
 _FEW = {"num_draws": 2, "num_halvings": 5}
 _FARTHEST = 0.3
 """Distance in log s from the middle one of the three sizes up to which the line is trusted."""
 
 
 def searched_tolerance(
-    answers_with: Callable[[ToleranceSettings], Answers],
-    num_classes: int,
-    settings: ToleranceSettings,
+    answers_in: DrawAnswers, num_classes: int, settings: ToleranceSettings
 ) -> Tolerance:
     """τ as `tolerance` has it, within a small part of its standard error.
 
     Args:
-        answers_with: Makes the answers for settings with more or fewer draws.
+        answers_in: The answers by size and number of the draw.
         num_classes: Of the answers.
         settings: Those wanted.
     """
-    few = replace(settings, **_FEW)
-    rough = tolerance(answers_with(few), num_classes, few)
-    if rough.reason is not None:
-        return rough
-    # The three sizes are asked for twice: for the errors and for the line.
-    answers = cache(answers_with(settings))
-    clean_N = answers(0.0)[0]
+    few, remembered = replace(settings, **_FEW), cache(answers_in)
+    answers = _answers_of_draws(remembered, settings.num_draws)
+    clean_N = remembered(0.0, 0)
+    middle = log_tolerance(_answers_of_draws(remembered, few.num_draws), clean_N, num_classes, few)
+    if isinstance(middle, Tolerance):
+        return middle
 
     def kappa(log_scale: float) -> float:
         noisy_SN = answers(exp(log_scale))
         return float(chance_corrected_agreement(clean_N, noisy_SN, num_classes).mean())
 
-    middle = log(rough.value)
     for _ in range(8):
         found = tolerance_at(answers, clean_N, num_classes, middle)
         slope = (kappa(middle + _FARTHEST) - kappa(middle - _FARTHEST)) / (2.0 * _FARTHEST)
@@ -58,3 +63,10 @@ def searched_tolerance(
             return replace(found, value=exp(middle + shift))
         middle += max(-1.0, min(1.0, shift))
     return Tolerance(value=nan, reason="the noise at which answers change cannot be measured")
+
+
+def _answers_of_draws(answers_in: DrawAnswers, num_draws: int) -> Answers:
+    def answers(scale: float) -> Int[Tensor, "S N"]:
+        return torch.stack([answers_in(scale, draw) for draw in range(num_draws)])
+
+    return answers

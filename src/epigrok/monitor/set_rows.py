@@ -7,7 +7,7 @@ rows are spread over all sequences, because positions of one sequence are alike.
 Letters: B inputs, N rows, C classes, T positions.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from epigrok.errors import UserError
 from epigrok.monitor.inputs import InputSet
-from epigrok.monitor.noise import network_answers, noisy_network
+from epigrok.monitor.noise import NoisyNetwork, answers_of
 from epigrok.monitor.searching import searched_tolerance
 from epigrok.monitor.tolerance import Tolerance, ToleranceSettings
 from epigrok.posteriors.calling import Forward, counted_positions, evaluating, network_logits
@@ -82,19 +82,20 @@ class SetRows:
         return torch.cat(parts)
 
     def noisy_logits(
-        self, call: ModelCall, settings: ToleranceSettings, scale: float
-    ) -> Iterator[Float[Tensor, "N C"]]:
-        """The logits of the rows under noise of this size on the whole network, draw by draw."""
+        self, call: ModelCall, noisy: NoisyNetwork, scale: float, draw: int
+    ) -> Float[Tensor, "N C"]:
+        """The logits of the rows under one draw of noise of this size on the whole network."""
         with evaluating(call.model):
-            yield from noisy_network(call.model, None, settings, forward=self.logits_by(call))(
-                scale
-            )
+            return noisy.logits(scale, draw, None, self._logits_by(call))
 
-    def network_tolerance(self, call: ModelCall, settings: ToleranceSettings) -> Tolerance:
+    def network_tolerance(
+        self, call: ModelCall, noisy: NoisyNetwork, settings: ToleranceSettings
+    ) -> Tolerance:
         """τ with noise on the whole network."""
+        forward = self._logits_by(call)
         with evaluating(call.model):
             return searched_tolerance(
-                lambda few: network_answers(call.model, None, few, forward=self.logits_by(call)),
+                lambda scale, draw: answers_of(noisy.logits(scale, draw, None, forward)),
                 self._shapes[0][-1],
                 settings,
             )
@@ -108,7 +109,7 @@ class SetRows:
             ]
         )
 
-    def logits_by(self, call: ModelCall) -> Callable[[Any, Any], Float[Tensor, "N C"]]:
+    def _logits_by(self, call: ModelCall) -> Callable[[Any, Any], Float[Tensor, "N C"]]:
         """A `Forward` that answers all rows, whatever its inputs."""
 
         def forward(model: Any, _: Any) -> Tensor:

@@ -92,25 +92,37 @@ class ToleranceRatio:
 def tolerance(answers: Answers, num_classes: int, settings: ToleranceSettings) -> Tolerance:
     """τ of the inputs that `answers` answers, by bisection in log s."""
     clean_N = answers(0.0)[0]
+    found = log_tolerance(answers, clean_N, num_classes, settings)
+    if isinstance(found, Tolerance):
+        return found
+    return tolerance_at(answers, clean_N, num_classes, found)
+
+
+def log_tolerance(
+    answers: Answers, clean_N: Int[Tensor, " N"], num_classes: int, settings: ToleranceSettings
+) -> float | Tolerance:
+    """The logarithm of τ by bisection; where τ is unreadable, a `Tolerance` that says why."""
     reason = why_unreadable(clean_N, num_classes, settings)
     if reason is not None:
         return Tolerance(value=nan, reason=reason)
 
-    def kappa(scale: float) -> float:
-        return float(chance_corrected_agreement(clean_N, answers(scale), num_classes).mean())
+    def holds(scale: float) -> bool:
+        kappa_S = chance_corrected_agreement(clean_N, answers(scale), num_classes)
+        return float(kappa_S.mean()) >= settings.level
 
-    low, high = log(settings.lowest), log(settings.highest)
-    if not kappa(settings.lowest) >= settings.level:
-        return Tolerance(value=nan, reason=f"answers change at noise {settings.lowest:g} already")
-    if kappa(settings.highest) >= settings.level:
-        return Tolerance(value=inf, reason=f"answers survive noise {settings.highest:g}")
+    lowest, highest = low, high = log(settings.lowest), log(settings.highest)
     for _ in range(settings.num_halvings):
         middle = (low + high) / 2
-        if kappa(exp(middle)) >= settings.level:
+        if holds(exp(middle)):
             low = middle
         else:
             high = middle
-    return tolerance_at(answers, clean_N, num_classes, (low + high) / 2)
+    # An end is asked only where halving never left it: a size in between has answered for it.
+    if low == lowest and not holds(settings.lowest):
+        return Tolerance(value=nan, reason=f"answers change at noise {settings.lowest:g} already")
+    if high == highest and holds(settings.highest):
+        return Tolerance(value=inf, reason=f"answers survive noise {settings.highest:g}")
+    return (low + high) / 2
 
 
 def tolerance_ratio(watched: Tolerance, seen: Tolerance) -> ToleranceRatio:

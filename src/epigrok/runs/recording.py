@@ -145,3 +145,10 @@ def status_scores(rows: list[EvaluationRow]) -> dict[str, dict[str, float]]:
         column: {row.split: row.summary[column] for row in rows if row.posterior == posterior}
         for column, posterior in ((ACCURACY_FINAL, accurate), (EPISTEMIC_FINAL, uncertain))
     }
+
+
+def point_accuracy(rows: list[EvaluationRow], split: str) -> float | None:
+    """Accuracy of `point` on a split's last answers; None where it was not evaluated."""
+    return next(
+        (r.summary[ACCURACY_FINAL] for r in rows if (r.posterior, r.split) == (POINT, split)), None
+    )

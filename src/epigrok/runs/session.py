@@ -24,7 +24,7 @@ from epigrok.runs.device import DeviceName
 from epigrok.runs.evaluating import EvaluateOptions, Subject, evaluate_subject, keep_rows
 from epigrok.runs.interruption import StopRequest
 from epigrok.runs.progress import Reporter
-from epigrok.runs.recording import record_evaluation, status_scores
+from epigrok.runs.recording import point_accuracy, record_evaluation, status_scores
 from epigrok.runs.watching import RunMonitor
 from epigrok.tables.positions import merge_positions
 from epigrok.tasks import build_family
@@ -204,7 +204,8 @@ class Session:
         self._require_finite_weights()
         carried = self._state.carried_posterior()
         found = tracked_evaluation(self._config, self._state.model, self._sets, carried, step)
-        looked = self._monitor.look(step)
+        train_accuracy = point_accuracy(found.metrics, self._config.task.splits[0].name)
+        looked = self._monitor.look(step, train_accuracy)
         # The evaluation may have taken so long that another process took over.
         self._lease.require_held()
         self._scores = status_scores(found.metrics)

@@ -1,4 +1,7 @@
-"""The monitor of a run: it looks at every split whenever the run is evaluated."""
+"""The monitor of a run: it looks at every split whenever the run is evaluated.
+
+Letters: B sequences, L tokens, C classes.
+"""
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,6 +10,9 @@ from math import isfinite
 from typing import Any
 
 import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import linear
 
 from epigrok.config import RunConfig
 from epigrok.errors import UserError
@@ -46,7 +52,9 @@ class RunMonitor:
         self._monitor: GrokMonitor | None = None
         try:
             watched = {name: sets[name].batch.tokens_BL for name in others}
-            self._monitor = GrokMonitor(model, self._seen.tokens_BL, watched, settings=settings)
+            self._monitor = GrokMonitor(
+                model, self._seen.tokens_BL, watched, forward=_last_logits, settings=settings
+            )
         except UserError as error:
             # The splits of a plugin's task may not be comparable; the run trains all the same.
             warnings.warn(f"tolerance is not tracked: {error}", stacklevel=2)
@@ -56,12 +64,19 @@ class RunMonitor:
         """Every change of a state so far."""
         return [] if self._monitor is None else self._monitor.events
 
-    def look(self, step: int) -> list[Row]:
-        """The rows of one look, for the table `tolerance`."""
+    def look(self, step: int, train_accuracy: float | None = None) -> list[Row]:
+        """The rows of one look, for the table `tolerance`.
+
+        Args:
+            step: Updates taken so far.
+            train_accuracy: Of the training split's last answers, if an evaluation has found it.
+        """
         if self._monitor is None:
             return []
         with evaluation_precision(self._config, self._seen.tokens_BL.device):
-            reading = self._monitor.update(step, train_accuracy=self._train_accuracy())
+            if train_accuracy is None:
+                train_accuracy = self._train_accuracy()
+            reading = self._monitor.update(step, train_accuracy=train_accuracy)
         return list(_rows(reading, self._training, self._monitor.answers))
 
     def go_on(self, rows: Iterable[Row]) -> None:
@@ -81,9 +96,14 @@ class RunMonitor:
     def _train_accuracy(self) -> float:
         # No more sequences than the monitor takes of each split, so that a look stays cheap.
         number = self._settings.num_rows
-        logits_BC = self._model(self._seen.tokens_BL[:number])[:, -1]
+        logits_BC = _last_logits(self._model, self._seen.tokens_BL[:number])[:, 0]
         is_right_B = logits_BC.argmax(dim=-1) == self._seen.answers_BT[:number, -1]
         return float(is_right_B.double().mean())
+
+
+def _last_logits(model: Network, tokens_BL: Int[Tensor, "B L"]) -> Float[Tensor, "B 1 C"]:
+    """The logits of each sequence's last answer, the only one that is read."""
+    return linear(model.last_features(tokens_BL), model.head_weight)
 
 
 def _rows(
