@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import epigrok
+import epigrok.__main__
 from epigrok.cli import COMMANDS, main
-from epigrok.exit_codes import EXIT_FAILED
+from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,6 +104,17 @@ def test_a_process_without_output_works_all_the_same(stream: int, grid: Path) ->
     ended = subprocess.run(f"{command} {stream}>&-", shell=True, capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert bool(ended.stdout) == (stream == 2)
+
+
+def test_an_interrupt_while_the_program_loads_shows_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("epigrok.cli.main", interrupted)
+    assert epigrok.__main__.main() == EXIT_STOPPED
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_full_disk_is_one_sentence(
