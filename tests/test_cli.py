@@ -23,7 +23,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"epigrok {epigrok.__version__}\n"
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"train", "bench"}))
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"train"}))
 def test_positional_arguments_have_names_that_say_what_they_are(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

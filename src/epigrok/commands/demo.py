@@ -108,6 +108,7 @@ class _Meanwhile:
         self._out, self._ladder = out, ladder
         self._is_over = threading.Event()
         self._is_terminal = sys.stdout.isatty()
+        self._printed: set[str] = set()
         self.is_stopped = False
 
     @contextmanager
@@ -146,12 +147,15 @@ class _Meanwhile:
             self._print_progress()
 
     def _print_progress(self) -> bool:
-        """Print a line per run unless the table shows them, and return whether one is done."""
+        """Print where each run is, unless the table shows it; return whether one is done."""
         statuses = [status for status in read_statuses(self._out) if status.num_steps]
         for status in statuses if not self._is_terminal else []:
             scores = "  ".join(f"{k} {v:.3f}" for k, v in status.accuracy.items())
             place = f"step {status.step}/{status.num_steps}"
-            print(f"  {status.config['preset']:<9} {place:<15} {scores}", flush=True)
+            line = f"  {status.config['preset']:<9} {place:<15} {scores}"
+            if line not in self._printed:
+                self._printed.add(line)
+                print(line, flush=True)
         return any(status.state == "done" for status in statuses)
 
     def _walk(self) -> None:
