@@ -57,6 +57,7 @@ def test_positional_arguments_have_names_that_say_what_they_are(
         (["status", ".", "--every", "-1"], "every must be positive, got -1"),
         (["sweep", "smoke", "--lease-seconds", "0"], "lease_seconds must be positive, got 0"),
         (["train", "classic", "--out", "/proc/version"], "cannot write to /proc/version"),
+        (["demo", "--out", "/proc/demo"], "cannot write to /proc/demo"),
         (["theory", "--seed", "-1"], "the seed must not be negative, not -1"),
         (["evaluate", "nowhere"], "error: nowhere is not a run directory"),
         (["bench", "classic", "--json", "/proc/none/x.json"], "cannot write to /proc/none"),

@@ -14,6 +14,7 @@ from rich.live import Live
 
 from epigrok.commands.arguments import parse
 from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED
+from epigrok.files import make_writable_directory
 from epigrok.records.status import read_statuses
 from epigrok.records.zoo import unpacked
 from epigrok.report.answer import headline, monitor_said
@@ -54,6 +55,7 @@ class DemoArguments:
 def main(arguments: Sequence[str]) -> int:
     """Train both models side by side, then say when each one generalised."""
     out = parse(DemoArguments, "demo", arguments).out
+    make_writable_directory(out)
     ladder = unpacked(LADDER, out / "zoo")
     print("training here, on one core each:")
     for name, summary in ABOUT.items():
