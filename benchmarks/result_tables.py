@@ -17,52 +17,68 @@ The names of the result's columns are the table's heading. Paths are relative to
 
 import argparse
 import re
+from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 
 import duckdb
 
+from epigrok.config.serialisation import flatten
+from epigrok.monitor import MonitorSettings
+from epigrok.sweeps.description import runs_of
+from epigrok.sweeps.shipped import find_sweep
+
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "results"
-_TABLE = re.compile(r"(<!-- table\n(.*?)\n-->\n).*?(<!-- end -->)", re.DOTALL)
-_MACROS = """
-create macro two(x) as printf('%.2f', x);
-create macro small(x) as case when abs(x) >= 0.001 or x = 0 then printf('%#.2g', x)
-    else printf('%.1e', x) end;
-create macro thousands(x) as format('{:,}', x);
-create macro pick(x, key, wanted) as max(x) filter (key = wanted);
--- What a run tracked while it trained; rows with more samples are of its final evaluation.
-create macro curve(file) as table select * from read_parquet(file) where num_samples <= 16;
-create macro accuracies(file) as table select run_id, run_seed, step,
-    two(pick(accuracy_final, split, 'id_train')) as "accuracy: trained on",
-    two(pick(accuracy_final, split, 'id_val')) as "accuracy: unseen inputs",
-    two(pick(accuracy_final, split, 'ood_train')) as "accuracy: unseen tasks",
-    two(pick(accuracy_final, split, 'ood_val')) as "accuracy: both unseen"
-    from curve(file) where posterior = 'point' group by all;
-create macro epistemic(file, named) as table select run_id, run_seed, step,
-    small(pick(epistemic_final, split, 'id_train')) as "EU: trained on",
-    small(pick(epistemic_final, split, 'id_val')) as "EU: unseen inputs",
-    small(pick(epistemic_final, split, 'ood_train')) as "EU: unseen tasks",
-    small(pick(epistemic_final, split, 'ood_val')) as "EU: both unseen"
-    from curve(file) where posterior = named group by all;
-"""
+LOG = FOLDER.parent / "experiment-log.md"
+TABLE = re.compile(r"(<!-- table\n(.*?)\n-->\n).*?(<!-- end -->)", re.DOTALL)
+_MACROS = Path(__file__).with_name("result_macros.sql").read_text().replace("RESULTS", str(FOLDER))
 
 
 def updated(text: str, folder: Path) -> str:
     """The page with all its tables made anew."""
-    return _TABLE.sub(lambda found: f"{found[1]}{table_of(found[2], folder)}{found[3]}", text)
+    return TABLE.sub(lambda found: f"{found[1]}{table_of(found[2], folder)}{found[3]}", text)
 
 
 def table_of(query: str, folder: Path) -> str:
     """The result of a query as a Markdown table."""
+    heading, *rows = cells_of(query, folder)
+    ruled = [heading, ["---"] * len(heading), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in ruled)
+
+
+def cells_of(query: str, folder: Path) -> list[list[str]]:
+    """The result of a query as text, its columns' names first."""
     with duckdb.connect() as connection:
         connection.execute(f"set file_search_path = '{folder}'")
+        connection.execute(f"create view log as select content from read_text('{LOG}')")
+        connection.execute("create table constants(name varchar, value varchar)")
+        connection.executemany("insert into constants values (?, ?)", _constants())
+        connection.execute("create table sweeps(name varchar, num_runs bigint, num_steps bigint)")
+        if re.search("sweeps|grids", query):
+            # Seconds, because every run of every grid is described.
+            connection.executemany("insert into sweeps values (?, ?, ?)", _sweeps())
         connection.execute(_MACROS)
         result = connection.execute(query)
         lines = [[column[0] for column in result.description], *result.fetchall()]
     if len(lines) == 1:
         raise ValueError(f"no rows: {query}")
-    heading, *rows = ([_cell(value) for value in line] for line in lines)
-    ruled = [heading, ["---"] * len(heading), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in ruled)
+    return [[_cell(value) for value in line] for line in lines]
+
+
+@cache
+def _constants() -> list[tuple[str, str]]:
+    """What the monitor's rule is made of, as (`rule.threshold`, `0.37`)."""
+    return [(name, str(value)) for name, value in flatten(asdict(MonitorSettings())).items()]
+
+
+@cache
+def _sweeps() -> list[tuple[str, int, int]]:
+    """Name, runs and steps of the paper's grids."""
+    found = {name: runs_of(find_sweep(name)) for name in ("paper", "paper-medium", "paper-small")}
+    return [
+        (name, len(runs), sum(config.num_steps for config in runs.values()))
+        for name, runs in found.items()
+    ]
 
 
 def _cell(value: object) -> str:
@@ -72,8 +88,8 @@ def _cell(value: object) -> str:
 
 
 def pages() -> list[Path]:
-    """All results pages that have such tables."""
-    return [page for page in sorted(FOLDER.rglob("*.md")) if _TABLE.search(page.read_text())]
+    """All pages that have such tables."""
+    return [page for page in sorted(FOLDER.parent.rglob("*.md")) if TABLE.search(page.read_text())]
 
 
 def main() -> None:
@@ -85,7 +101,8 @@ def main() -> None:
         text = page.read_text()
         new = updated(text, page.parent)
         if new != text:
-            print(f"{page.relative_to(FOLDER)}: {'written' if write else 'differs from its data'}")
+            told = "written" if write else "differs from its data"
+            print(f"{page.relative_to(FOLDER.parent)}: {told}")
             if write:
                 page.write_text(new)
 

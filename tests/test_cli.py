@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import epigrok
+import epigrok.__main__
 from epigrok.cli import COMMANDS, main
-from epigrok.exit_codes import EXIT_FAILED
+from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,7 +23,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"epigrok {epigrok.__version__}\n"
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"train", "bench"}))
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"train"}))
 def test_positional_arguments_have_names_that_say_what_they_are(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,6 +57,7 @@ def test_positional_arguments_have_names_that_say_what_they_are(
         (["status", ".", "--every", "-1"], "every must be positive, got -1"),
         (["sweep", "smoke", "--lease-seconds", "0"], "lease_seconds must be positive, got 0"),
         (["train", "classic", "--out", "/proc/version"], "cannot write to /proc/version"),
+        (["demo", "--out", "/proc/demo"], "cannot write to /proc/demo"),
         (["theory", "--seed", "-1"], "the seed must not be negative, not -1"),
         (["evaluate", "nowhere"], "error: nowhere is not a run directory"),
         (["bench", "classic", "--json", "/proc/none/x.json"], "cannot write to /proc/none"),
@@ -104,6 +105,17 @@ def test_a_process_without_output_works_all_the_same(stream: int, grid: Path) ->
     ended = subprocess.run(f"{command} {stream}>&-", shell=True, capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert bool(ended.stdout) == (stream == 2)
+
+
+def test_an_interrupt_while_the_program_loads_shows_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("epigrok.cli.main", interrupted)
+    assert epigrok.__main__.main() == EXIT_STOPPED
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_full_disk_is_one_sentence(

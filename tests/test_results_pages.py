@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import front_figure, result_tables  # noqa: E402
+from benchmarks import front_figure, prose_numbers, result_tables  # noqa: E402
 from benchmarks.front_figure import EU, LEARNS, NARROWED, SEEN, STATE, STEP, UNSEEN  # noqa: E402
 from benchmarks.verdicts.evidence import methods_of  # noqa: E402
 from benchmarks.verdicts.table import verdicts  # noqa: E402
@@ -23,6 +23,26 @@ RESULTS = ROOT / "docs/results"
 def test_the_tables_of_a_page_are_made_of_their_data(page: Path) -> None:
     text = page.read_text()
     assert result_tables.updated(text, page.parent) == text, "python -m benchmarks.result_tables"
+
+
+@pytest.mark.parametrize(
+    "page", prose_numbers.PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}"
+)
+def test_the_numbers_in_the_text_of_a_page_have_a_source(page: Path) -> None:
+    assert not prose_numbers.mistakes(page), "python -m benchmarks.prose_numbers"
+
+
+def test_numbers_in_the_text_are_found_compared_and_missed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Title 7\n\nBy 2026-11-18 seed 3 took `8` steps.\n\n    code 9\n\n"
+        "<!-- numbers\ngiven: 0.95\nselect 12, 'up to 1,500 of it'\n-->\n"
+        "From 0.95 on **12** of 1,500 and -4, +5 at 6 %.\n\n"
+        "<!-- numbers\nselect 2\n-->\nNone.\n\nOf 11 runs\n"
+    )
+    told = [mistake.partition(":")[0] for mistake in prose_numbers.mistakes(page)]
+    assert told == ["5 has no source", "6 has no source", "the data say 2", "11 has no source"]
+    assert prose_numbers.counts(page) == (2, 4)
 
 
 def test_a_wrong_number_is_noticed_and_put_right() -> None:
@@ -43,17 +63,23 @@ def test_a_number_must_say_how_it_is_written() -> None:
         result_tables.table_of("select 1 as x where false", ROOT)
 
 
-def test_the_verdicts_are_those_of_the_runs_so_far(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def small_grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
     with tarfile.open(RESULTS / "paper-small/map-seed-0.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
+        archive.extractall(folder, filter="data")
+    return folder / "paper-small"
+
+
+def test_the_verdicts_are_those_of_the_runs_so_far(small_grid: Path) -> None:
     with (RESULTS / "verdicts.csv").open(newline="") as file:
-        assert list(csv.DictReader(file)) == list(verdicts(tmp_path / "paper-small"))
+        assert list(csv.DictReader(file)) == list(verdicts(small_grid))
 
 
 def test_every_results_page_begins_with_its_conclusion() -> None:
     for page in RESULTS.glob("*.md"):
-        first = page.read_text().split("\n\n")[1]
-        assert first.startswith("**") or first == "## In short", page.name
+        first = re.sub(r"<!--.*?-->\n", "", page.read_text(), flags=re.DOTALL).split("\n\n")[1]
+        assert first.startswith("**"), page.name
 
 
 def table_of_the_front_figure() -> dict[str, list[dict[str, str]]]:
@@ -106,9 +132,15 @@ def test_the_stages_of_the_front_figure_can_be_trained() -> None:
     assert all(row[EU] > 0 for row in rows)
 
 
-def test_when_uncertainty_fell_in_the_small_grid_is_as_told(tmp_path: Path) -> None:
-    with tarfile.open(RESULTS / "paper-small/map-seed-0.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    (method,) = methods_of(tmp_path / "paper-small")
-    leads = [course.times.lead_of_collapse for course in method.courses]
-    assert sorted(leads, key=str) == [0, 4500, None]  # with the transition, before it, not at all
+def test_the_queries_know_when_a_run_grokked_as_the_package_does(small_grid: Path) -> None:
+    query = "select * from grokking_times('paper-small/metrics.parquet', 'laplace', 'id_val')"
+    query += " where generalised_step is not null order by all"
+    _, *found = result_tables.cells_of(query, RESULTS)
+    (method,) = methods_of(small_grid)
+    times = [
+        (each.times.peak_step, each.times.generalised_step, each.times.collapsed_step)
+        for each in method.courses
+    ]
+    shown = sorted(["" if step is None else str(step) for step in each] for each in times)
+    assert sorted(line[1:] for line in found) == shown
+    assert len(shown) == 3

@@ -11,6 +11,9 @@ from sphinx.util.docutils import SphinxDirective
 
 from epigrok.cli import COMMANDS, main
 
+EXAMPLES = {"train": ["icl-tiny"]}
+"""What the help of a command needs: the fields of `train` are those of a preset."""
+
 
 class CommandReference(SphinxDirective):
     """A section per command with its help text."""
@@ -26,7 +29,7 @@ class CommandReference(SphinxDirective):
                 sentence,
                 "",
                 "```text",
-                *help_of(name),
+                *help_of(name, *EXAMPLES.get(name, [])),
                 "```",
                 "",
             ]
@@ -35,12 +38,12 @@ class CommandReference(SphinxDirective):
         return parent.children
 
 
-def help_of(command: str) -> list[str]:
-    """What `epigrok COMMAND --help` prints, without colours, 100 columns wide."""
+def help_of(*words: str) -> list[str]:
+    """What `epigrok WORDS --help` prints, without colours, 100 columns wide."""
     os.environ |= {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
     printed = StringIO()
     with redirect_stdout(printed), suppress(SystemExit):
-        main([command, "--help"])
+        main([*words, "--help"])
     return [line.rstrip() for line in printed.getvalue().splitlines()]
 
 

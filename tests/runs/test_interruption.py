@@ -1,7 +1,9 @@
 """Signals that ask a run to stop."""
 
 import os
+import pty
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -49,3 +51,40 @@ def test_a_second_interrupt_acts_as_it_always_did(monkeypatch: pytest.MonkeyPatc
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
         assert stop
+
+
+def test_a_run_under_nohup_does_not_hear_its_terminal_close() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_on_signal() as stop:
+            stop.listen()
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not stop
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+SAVES = """
+import os, signal, sys
+from epigrok.runs.interruption import stop_on_signal
+with stop_on_signal() as stop:
+    print("ready", flush=True)
+    while not stop:
+        signal.pause()
+    print("printing to a terminal that is gone", flush=True)
+    os.write(int(sys.argv[1]), stop.signal.name.encode())
+"""
+
+
+def test_a_run_whose_terminal_is_closed_can_still_print_and_save() -> None:
+    saved, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    process, terminal = pty.fork()
+    if process == 0:
+        os.execv(sys.executable, [sys.executable, "-c", SAVES, str(writing)])
+    os.close(writing)
+    assert b"ready" in os.read(terminal, 100)
+    os.close(terminal)
+    assert os.read(saved, 100) == b"SIGHUP"
+    os.close(saved)
+    assert os.waitpid(process, 0)[1] == 0

@@ -37,7 +37,7 @@ OURS, IVON = "epigrok", "epigrok, IVON"
 class BenchArguments:
     """Measure training steps with AdamW and IVON, evaluation and packing on this machine."""
 
-    preset: Annotated[str, tyro.conf.Positional] = "auto"
+    preset: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PRESET")] = "auto"
     """Whose model, task and batch to train; `auto` is icl-paper on a GPU, icl-tiny on a CPU."""
     steps: int | None = None
     """Steps in each of three windows, by default 30 on a GPU and 5 on a CPU."""

@@ -14,6 +14,7 @@ from rich.live import Live
 
 from epigrok.commands.arguments import parse
 from epigrok.exit_codes import EXIT_FAILED, EXIT_STOPPED
+from epigrok.files import make_writable_directory
 from epigrok.records.status import read_statuses
 from epigrok.records.zoo import unpacked
 from epigrok.report.answer import headline, monitor_said
@@ -54,6 +55,7 @@ class DemoArguments:
 def main(arguments: Sequence[str]) -> int:
     """Train both models side by side, then say when each one generalised."""
     out = parse(DemoArguments, "demo", arguments).out
+    make_writable_directory(out)
     ladder = unpacked(LADDER, out / "zoo")
     print("training here, on one core each:")
     for name, summary in ABOUT.items():
@@ -108,6 +110,7 @@ class _Meanwhile:
         self._out, self._ladder = out, ladder
         self._is_over = threading.Event()
         self._is_terminal = sys.stdout.isatty()
+        self._printed: set[str] = set()
         self.is_stopped = False
 
     @contextmanager
@@ -146,12 +149,15 @@ class _Meanwhile:
             self._print_progress()
 
     def _print_progress(self) -> bool:
-        """Print a line per run unless the table shows them, and return whether one is done."""
+        """Print where each run is, unless the table shows it; return whether one is done."""
         statuses = [status for status in read_statuses(self._out) if status.num_steps]
         for status in statuses if not self._is_terminal else []:
             scores = "  ".join(f"{k} {v:.3f}" for k, v in status.accuracy.items())
             place = f"step {status.step}/{status.num_steps}"
-            print(f"  {status.config['preset']:<9} {place:<15} {scores}", flush=True)
+            line = f"  {status.config['preset']:<9} {place:<15} {scores}"
+            if line not in self._printed:
+                self._printed.add(line)
+                print(line, flush=True)
         return any(status.state == "done" for status in statuses)
 
     def _walk(self) -> None:

@@ -1,5 +1,6 @@
 """Signals that ask a run to stop: it finishes its step, saves and exits."""
 
+import os
 import signal
 import threading
 import time
@@ -8,8 +9,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2)
-"""Ctrl-C, a scheduler's warning before it kills, and the signal that submitit uses on SLURM."""
+STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2, signal.SIGHUP)
+"""Ctrl-C, a scheduler's warning before it kills, the signal that submitit uses on SLURM, and a
+terminal that is closed."""
 SECONDS_OF_ONE_REQUEST = 1.0
 """`timeout -s INT` sends its signal twice at once; both count as one request."""
 
@@ -21,6 +23,7 @@ class StopRequest:
         self.signal: signal.Signals | None = None
         self._asked_at = 0.0
         self._previous: dict[signal.Signals, Any] = {}
+        self._terminals: list[int] = []
 
     def __bool__(self) -> bool:
         return self.signal is not None
@@ -31,12 +34,15 @@ class StopRequest:
         LLVM does so whenever Triton compiles. Its handlers pass a signal on, but for a moment a
         second signal could kill the process.
         """
-        if self._previous:
-            for number in STOPPING_SIGNALS:
-                signal.signal(number, self._on_signal)
+        for number in self._previous:
+            signal.signal(number, self._on_signal)
 
     def _begin(self) -> None:
         self._previous = {number: signal.getsignal(number) for number in STOPPING_SIGNALS}
+        if self._previous[signal.SIGHUP] == signal.SIG_IGN:
+            # `nohup` asks for that: the run goes on without its terminal.
+            del self._previous[signal.SIGHUP]
+        self._terminals = [stream for stream in (1, 2) if os.isatty(stream)]
         self.listen()
 
     def _end(self) -> None:
@@ -45,11 +51,22 @@ class StopRequest:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
+        if number == signal.SIGHUP:
+            self._print_nowhere()
         if not self:
             self.signal, self._asked_at = signal.Signals(number), time.monotonic()
         elif number == signal.SIGINT and time.monotonic() - self._asked_at > SECONDS_OF_ONE_REQUEST:
             signal.signal(number, self._previous[signal.SIGINT])
             signal.raise_signal(number)
+
+    def _print_nowhere(self) -> None:
+        """Printing to a terminal that is gone is an error, which would keep a run from saving."""
+        gone = [stream for stream in self._terminals if not os.isatty(stream)]
+        if gone:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            for stream in gone:
+                os.dup2(nowhere, stream)
+            os.close(nowhere)
 
 
 @contextmanager

@@ -1,0 +1,66 @@
+-- What the queries of the pages share. The folder of the results pages takes the place of 'RESULTS'.
+create macro logged(pattern) as (select regexp_extract(content, pattern, 1) from log);
+create macro two(x) as printf('%.2f', x);
+create macro small(x) as case when abs(x) >= 0.001 or x = 0 then printf('%#.2g', x)
+    else printf('%.1e', x) end;
+create macro thousands(x) as format('{:,}', x);
+create macro constant(wanted) as (select any_value(value) from constants where name = wanted);
+create macro pick(x, key, wanted) as max(x) filter (key = wanted);
+-- What a run tracked while it trained; rows with more samples are of its final evaluation.
+create macro curve(file) as table select * from read_parquet(file) where num_samples <= 16;
+create macro accuracies(file) as table select run_id, run_seed, step,
+    two(pick(accuracy_final, split, 'id_train')) as "accuracy: trained on",
+    two(pick(accuracy_final, split, 'id_val')) as "accuracy: unseen inputs",
+    two(pick(accuracy_final, split, 'ood_train')) as "accuracy: unseen tasks",
+    two(pick(accuracy_final, split, 'ood_val')) as "accuracy: both unseen"
+    from curve(file) where posterior = 'point' group by all;
+-- When each run generalised on a split (for good), when its EU was highest, and since when it is
+-- below a quarter of that: the definitions of `epigrok evaluate --times`, with accuracy 0.9.
+create macro grokking_times(file, named, which) as table
+with points as (select run_id, step, pick(accuracy_final, posterior, 'point') as accuracy,
+        pick(epistemic_final, posterior, named) as eu
+        from curve(file) where split = which group by run_id, step),
+    peaks as (select run_id, max(eu) as height, arg_max(step, eu) as peak_step,
+        coalesce(max(step) filter (accuracy < 0.9), -1) as last_wrong from points group by run_id),
+    falls as (select run_id, peak_step, last_wrong, max(step) filter (eu >= height / 4) as last_high
+        from points join peaks using (run_id) group by all)
+select run_id, peak_step, min(step) filter (step > last_wrong) as generalised_step,
+    min(step) filter (step > last_high) as collapsed_step
+    from points join falls using (run_id) group by run_id, peak_step;
+-- All runs of the results pages that answered unseen inputs at the end, by their own posterior.
+create macro runs_that_grok() as table
+select * from (
+    select 'icl-medium' as setting, 'Muon, Laplace' as method, *
+        from grokking_times('RESULTS/icl-medium/metrics.parquet', 'laplace', 'id_val')
+    union all select 'icl-medium', 'IVON',  *
+        from grokking_times('RESULTS/icl-medium/ivon.parquet', 'ivon', 'id_val')
+    union all select 'icl-medium, stopped', 'IVON', *
+        from grokking_times('RESULTS/icl-medium/ivon-stopped.parquet', 'ivon', 'id_val')
+    union all select 'icl-paper', 'AdamW, Laplace', *
+        from grokking_times('RESULTS/icl-paper/metrics.parquet', 'laplace', 'id_val')
+    union all select 'icl-small', 'Muon, Laplace', *
+        from grokking_times('RESULTS/icl-small/metrics.parquet', 'laplace', 'id_val')
+    union all select 'grid paper-small', 'Muon, Laplace', *
+        from grokking_times('RESULTS/paper-small/metrics.parquet', 'laplace', 'id_val'))
+where generalised_step is not null and peak_step is not null;
+-- What the steps of the paper's grids would take on an H200, at measured speeds.
+create macro cost_of_grids() as table
+with speeds as (
+    select 'paper' as name, t.steps_per_second as speed
+        from (select unnest(training) as t from 'RESULTS/bench-h200-icl-paper.json') where t.name = 'epigrok'
+    union all select 'paper-medium', t.steps_per_second
+        from (select unnest(training) as t from 'RESULTS/bench-h200-icl-medium.json') where t.name = 'epigrok'
+    union all select 'paper-small', regexp_extract(content, 'icl-small muon: ([\d.]+)', 1)::double
+        from read_text('RESULTS/kernels-h200.txt'))
+select name, num_runs, printf('%.1f', num_steps / 1e6) as millions, printf('%.1f', speed) as speed,
+    num_steps / 3600 / speed as hours from sweeps join speeds using (name);
+-- Seconds of a run with all its evaluations, as logged, and hours of 120 runs of each kind.
+create macro medium_seconds() as logged('(\d+) s in all, of which')::int // 3;
+create macro medium_ivon_seconds() as logged('side by side, about (\d+) s of the GPU')::int;
+create macro medium_hours() as printf('%.0f', 120 * (medium_seconds() + medium_ivon_seconds()) / 3600);
+create macro epistemic(file, named) as table select run_id, run_seed, step,
+    small(pick(epistemic_final, split, 'id_train')) as "EU: trained on",
+    small(pick(epistemic_final, split, 'id_val')) as "EU: unseen inputs",
+    small(pick(epistemic_final, split, 'ood_train')) as "EU: unseen tasks",
+    small(pick(epistemic_final, split, 'ood_val')) as "EU: both unseen"
+    from curve(file) where posterior = named group by all;
