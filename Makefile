@@ -8,8 +8,11 @@ LOWEST := .venv-lowest
 # The oldest torch that is claimed comes as a GPU build of gigabytes, so it is asked for by name.
 LOWEST_TORCH ?= 2.13.0
 
-.PHONY: test test-all test-slow test-faults test-fuzz test-slurm test-ray test-browser test-lowest lint types docs demo \
-    wheel pre-commit clean
+# The oldest whose interpreter works with the pinned NumPy.
+TRITON ?= 3.8.0
+
+.PHONY: test test-all test-slow test-faults test-fuzz test-kernels test-slurm test-ray test-browser test-lowest lint types \
+    docs demo wheel pre-commit clean
 
 $(STAMP): pyproject.toml constraints.txt tests/oracles.txt
 	$(PYTHON) -m venv $(VENV)
@@ -19,9 +22,9 @@ $(STAMP): pyproject.toml constraints.txt tests/oracles.txt
 	touch $@
 
 test: $(STAMP) lint types  ## lint, types and the default test suite, on two processes
-	$(BIN)/pytest -n 2 --dist worksteal -m 'not slow and not gpu and not slurm and not ray and not browser and not faults and not fuzz'
+	$(BIN)/pytest -n 2 --dist worksteal -m 'not slow and not gpu and not slurm and not ray and not browser and not faults and not fuzz and not interpreted'
 
-test-all: test docs test-slow test-faults test-fuzz test-slurm test-ray test-browser  ## everything that needs no GPU
+test-all: test docs test-slow test-faults test-fuzz test-kernels test-slurm test-ray test-browser  ## everything that needs no GPU
 
 docs: $(STAMP)  ## the site, in site/; a broken link or reference, or any warning, is an error
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet docs site
@@ -37,6 +40,10 @@ test-faults: $(STAMP)  ## a run killed, failed or taken over at every change it 
 
 test-fuzz: $(STAMP)  ## thousands of malformed run directories, configurations and sweeps: minutes
 	UNCHECKED=1 $(BIN)/pytest -n 2 --dist worksteal -m fuzz tests/fuzz
+
+test-kernels: $(STAMP)  ## every GPU kernel in Triton's interpreter, on a CPU; says so where it cannot
+	$(BIN)/pip install --quiet --no-deps triton==$(TRITON) || echo 'Triton cannot be installed here'
+	UNCHECKED=1 TRITON_INTERPRET=1 $(BIN)/pytest -m interpreted -rs tests/gpu/test_kernels.py
 
 test-slurm: $(STAMP)  ## sweeps on a real SLURM, installed and started here; says so where it cannot
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[slurm]' || echo 'submitit cannot be installed here'

@@ -58,6 +58,14 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> "Workspace":
     return Workspace(tmp_path_factory.mktemp("workspace") / "of-a-test")
 
 
+@pytest.fixture
+def interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run GPU kernels on a CPU, as `make test-kernels` does."""
+    from interpreted_kernels import interpret_as_a_hopper
+
+    interpret_as_a_hopper(monkeypatch)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print what tests counted with `record_property`, added up over shards and processes."""
     sums: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))

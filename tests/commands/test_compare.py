@@ -6,6 +6,7 @@ import pytest
 from made_runs import make_sweep
 
 from epigrok.cli import main
+from epigrok.workspace import Workspace
 
 
 def compared(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
@@ -53,6 +54,28 @@ def test_few_runs_conclude_nothing_however_clear_they_look(
     text = compared(capsys, one, other)
     assert "No conclusion: that takes at least 8 finished runs of each, and there are 7" in text
     assert "more often" not in text
+
+
+def test_runs_that_did_not_finish_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], workspace: Workspace
+) -> None:
+    assert "not finished" not in compared(capsys, sweep(tmp_path / "a", 8, 8))
+    first, second = make_sweep(tmp_path / "a", [500] * 8, [None] * 8)[:2]
+    for run in (first, second):
+        (run.path / "DONE").unlink()
+    first.write_status(workspace, state="failed")
+    text = compared(capsys, tmp_path / "a")
+    assert "a: 2 of 8 runs are not finished, of which 1 failed; they do not count" in text
+
+
+def test_a_side_without_finished_runs_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = sweep(tmp_path / "a", 8, 8), tmp_path / "b"
+    for run in make_sweep(other, [500] * 8, [None] * 8, overrides={"batch_size": 100}):
+        (run.path / "DONE").unlink()
+    assert main(["compare", str(one), str(other)]) == 2
+    assert f"in {other}, no finished run" in capsys.readouterr().err
 
 
 def test_settings_of_one_sweep_are_chosen_with_where(

@@ -1,15 +1,17 @@
 """`epigrok run`: a worker on one prepared directory, and its exit codes."""
 
 import errno
+import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tiny_run import EVALUATION, tiny
 
 from epigrok.cli import main
 from epigrok.config import AdamWConfig, RunConfig
-from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_HELD, EXIT_USER_ERROR
+from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_HELD, EXIT_STOPPED, EXIT_USER_ERROR
 from epigrok.records.directory import RunDirectory
 from epigrok.records.lease import hold_lease
 from epigrok.runs import TrainOptions, train
@@ -31,6 +33,25 @@ def test_a_prepared_run_is_trained_once(tmp_path: Path, capsys: pytest.CaptureFi
     assert "step 5/5" in capsys.readouterr().out
     assert work_on(tmp_path) == EXIT_DONE
     assert "is finished; nothing to do" in capsys.readouterr().out
+
+
+def test_a_signal_while_a_run_is_marked_as_done_stops_its_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for path, seed in ((first, 0), (second, 1)):
+        path.mkdir()
+        write_identity(path, tiny(POINT, num_steps=5, run_seed=seed))
+    mark_done = RunDirectory.mark_done
+
+    def marked_amid_a_signal(run: RunDirectory, *how: Any) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        mark_done(run, *how)
+
+    monkeypatch.setattr(RunDirectory, "mark_done", marked_amid_a_signal)
+    assert main(["run", str(first), str(second), "--device", "cpu"]) == EXIT_STOPPED
+    assert RunDirectory(first).is_done
+    assert RunDirectory(second).status() == {}
 
 
 def test_a_run_that_somebody_holds_is_left_alone(tmp_path: Path) -> None:

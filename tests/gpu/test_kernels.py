@@ -1,18 +1,28 @@
-"""Every GPU kernel against float64, on inputs that are exact in its own precision."""
+"""Every GPU kernel against float64, on inputs that are exact in its own precision.
+
+Without a GPU, Triton's interpreter runs the same kernels in NumPy: `make test-kernels`.
+"""
 
 import pytest
 import torch
+from interpreted_kernels import DEVICE, MARKS
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.functional import cross_entropy
 
+from epigrok.bench.plain_training import plain_logits
+from epigrok.config import preset
+from epigrok.model import build_model
 from epigrok.model.attention import asking_attention, rotary_tables, self_attention
+from epigrok.model.fused_training import fits_kernels, loss_and_gradients
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
-]
+pytestmark = MARKS
 BFLOAT16 = 0.01
 """Relative error of sums of products of numbers with 8 bits."""
+# The interpreter takes its time; 45 positions need two tiles of keys.
+LENGTHS = (5, 17, 95, 128) if DEVICE == "cuda" else (5, 45)
+PRESETS = ("icl-small", "icl-medium", "icl-paper") if DEVICE == "cuda" else ("icl-small",)
+NUM_SEQUENCES = 32 if DEVICE == "cuda" else 2
 
 
 def error(value: Tensor, exact: Tensor) -> float:
@@ -20,11 +30,11 @@ def error(value: Tensor, exact: Tensor) -> float:
 
 
 def normal(*shape: int) -> Tensor:
-    return torch.randn(shape, device="cuda").bfloat16()
+    return torch.randn(shape, device=DEVICE).bfloat16()
 
 
 @pytest.mark.parametrize("head_width", [32, 64, 128])
-@pytest.mark.parametrize("length", [5, 17, 95, 128])
+@pytest.mark.parametrize("length", LENGTHS)
 def test_attention_everywhere(length: int, head_width: int) -> None:
     from epigrok.model.kernels.attention import EVERYWHERE, attend_forward
     from epigrok.model.kernels.attention_backward import attend_backward
@@ -32,8 +42,8 @@ def test_attention_everywhere(length: int, head_width: int) -> None:
     torch.manual_seed(0)
     rows, heads = 3, 2
     width, shape = heads * head_width, (rows, length, length)
-    rotary = rotary_tables(128, head_width).cuda()
-    table, tokens = normal(11, 3 * width), torch.randint(11, (rows * length,), device="cuda")
+    rotary = rotary_tables(128, head_width).to(DEVICE)
+    table, tokens = normal(11, 3 * width), torch.randint(11, (rows * length,), device=DEVICE)
     projected, grad = table[tokens].contiguous(), normal(rows * length, width)
     exact = projected.double().requires_grad_()
     expected = self_attention(exact.view(rows, length, -1), rotary.double(), heads).flatten(0, 1)
@@ -49,8 +59,26 @@ def test_attention_everywhere(length: int, head_width: int) -> None:
         assert error(gradient, exact.grad) < BFLOAT16
 
 
+@pytest.mark.parametrize("precision", ["high", "highest"])
+@pytest.mark.parametrize(("length", "head_width"), [(3, 32), (33, 64), (95, 128)])
+def test_attention_in_single_precision(
+    length: int, head_width: int, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from epigrok.model.kernels.attention import EVERYWHERE, attend_forward
+
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: precision)
+    torch.manual_seed(0)
+    rows, heads = 3, 2
+    rotary = rotary_tables(128, head_width).to(DEVICE)
+    projected = torch.randn(rows * length, 3 * heads * head_width, device=DEVICE)
+    shape, inputs = (rows, length, length), projected.chunk(3, dim=1)
+    out, _ = attend_forward(inputs, None, rotary, heads, shape, EVERYWHERE)
+    exact = self_attention(projected.double().view(rows, length, -1), rotary.double(), heads)
+    assert error(out, exact.flatten(0, 1)) < (2e-3 if precision == "high" else 1e-6)
+
+
 @pytest.mark.parametrize("head_width", [32, 64, 128])
-@pytest.mark.parametrize("length", [5, 17, 95, 128])
+@pytest.mark.parametrize("length", LENGTHS)
 def test_attention_where_something_is_asked(length: int, head_width: int) -> None:
     from epigrok.model.kernels.attention import Asking, attend_forward
     from epigrok.model.kernels.attention_backward import attend_backward
@@ -59,7 +87,7 @@ def test_attention_where_something_is_asked(length: int, head_width: int) -> Non
     rows, heads, asking = 3, 2, Asking(1, 3)
     number = len(range(length)[1::3])
     width, shape = heads * head_width, (rows, number, length)
-    rotary = rotary_tables(128, head_width).cuda()
+    rotary = rotary_tables(128, head_width).to(DEVICE)
     query, key_value = normal(rows * number, width), normal(rows * length, 2 * width)
     grad = normal(rows * number, width)
     exact = [part.double().requires_grad_() for part in (query, key_value)]
@@ -109,8 +137,8 @@ def test_norm_with_its_update_at_some_or_all_positions(width: int) -> None:
 
     torch.manual_seed(0)
     rows, length = 7, 23
-    gain, bias = torch.randn(2, width, device="cuda")
-    stream = torch.randn(rows * length, width, device="cuda")
+    gain, bias = torch.randn(2, width, device=DEVICE)
+    stream = torch.randn(rows * length, width, device=DEVICE)
     for picked, number in ((ALL, length), (Picked(length, 8, 1, 3), 8)):
         update, grad_normed = normal(rows * number, width), normal(rows * number, width)
         exact = [part.double().requires_grad_() for part in (stream, update, gain, bias)]
@@ -123,7 +151,7 @@ def test_norm_with_its_update_at_some_or_all_positions(width: int) -> None:
         assert error(kept.normed, normed) < BFLOAT16
         grad_stream = normal(rows * number, width)
         torch.autograd.backward((normed, after), (grad_normed.double(), grad_stream.double()))
-        shares = torch.full((NUM_SHARES, 2, width), torch.nan, device="cuda")
+        shares = torch.full((NUM_SHARES, 2, width), torch.nan, device=DEVICE)
         gradient = gradient_of_stream(kept, gain, shares, grad_normed, grad_stream)
         assert error(gradient, exact[1].grad) < BFLOAT16
         for total, part in zip(shares.sum(dim=0), exact[2:]):
@@ -135,11 +163,11 @@ def test_gradients_that_reach_only_some_positions_are_added_there() -> None:
 
     torch.manual_seed(0)
     rows, length, width, picked = 5, 14, 128, Picked(14, 5, 1, 3)
-    gain, bias = torch.randn(2, width, device="cuda")
-    stream, update = torch.randn(rows * length, width, device="cuda"), normal(rows * length, width)
+    gain, bias = torch.randn(2, width, device=DEVICE)
+    stream, update = torch.randn(rows * length, width, device=DEVICE), normal(rows * length, width)
     kept = add_and_norm(stream, update, gain, bias)
     everywhere, there, past = normal(70, width), normal(25, width), normal(25, width)
-    shares = torch.empty(NUM_SHARES, 2, width, device="cuda")
+    shares = torch.empty(NUM_SHARES, 2, width, device=DEVICE)
     gradient = gradient_of_stream(kept, gain, shares, everywhere, past, there, picked)
     exact = kept.stream.double().requires_grad_()
     normed = functional.layer_norm(exact, (width,), gain.double(), bias.double())
@@ -154,8 +182,8 @@ def test_sums_by_token_are_those_of_index_add() -> None:
     from epigrok.model.kernels.token_sums import sums_by_token
 
     torch.manual_seed(0)
-    values, tokens = normal(5001, 192), torch.randint(29, (5001,), device="cuda")
-    exact = torch.zeros(32, 192, device="cuda", dtype=torch.float64)
+    values, tokens = normal(5001, 192), torch.randint(29, (5001,), device=DEVICE)
+    exact = torch.zeros(32, 192, device=DEVICE, dtype=torch.float64)
     exact.index_add_(0, tokens, values.double())
     assert error(sums_by_token(values, tokens.int(), 32), exact) < 1e-5
 
@@ -164,7 +192,8 @@ def test_the_loss_and_its_gradient_are_those_of_cross_entropy() -> None:
     from epigrok.model.kernels.answer_loss import mean_loss_and_gradient
 
     torch.manual_seed(0)
-    logits, answers = 5 * torch.randn(1001, 32, device="cuda"), torch.randint(29, (1001,)).cuda()
+    logits = 5 * torch.randn(1001, 32, device=DEVICE)
+    answers = torch.randint(29, (1001,), device=DEVICE)
     exact = logits.double().requires_grad_()
     expected = functional.cross_entropy(exact[:, :29], answers)
     expected.backward()
@@ -178,9 +207,35 @@ def test_a_lookup_has_the_same_gradient_as_that_of_torch() -> None:
     from epigrok.model.lookup import look_up
 
     torch.manual_seed(0)
-    table = torch.randn(29, 64, device="cuda", requires_grad=True)
-    tokens, grad = torch.randint(29, (40, 95), device="cuda"), torch.randn(40, 95, 64).cuda()
+    table = torch.randn(29, 64, device=DEVICE, requires_grad=True)
+    tokens, grad = torch.randint(29, (40, 95), device=DEVICE), torch.randn(40, 95, 64).to(DEVICE)
     (ours,) = torch.autograd.grad(look_up(table, tokens), table, grad)
     exact = table.detach().double().requires_grad_()
     (theirs,) = torch.autograd.grad(exact[tokens], exact, grad.double())
     torch.testing.assert_close(ours, theirs.float())
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_gradients_of_a_training_step_agree_with_float64(name: str) -> None:
+    torch.manual_seed(0)
+    config = preset(name)
+    model = build_model(config, DEVICE)
+    assert fits_kernels(model, 32) or DEVICE == "cpu"
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 1:
+                # Away from the start, where all gains are one and all biases zero.
+                parameter += 0.1 * torch.randn_like(parameter)
+    tokens = torch.randint(0, config.task.vocabulary_size, (NUM_SEQUENCES, 96), device=DEVICE)
+    answers = tokens[:, 2::3].contiguous()
+    loss = loss_and_gradients(model, tokens, answers)
+    fused = [parameter.grad.double() for parameter in model.parameters()]
+    model.zero_grad()
+    exact = cross_entropy(plain_logits(model.double(), tokens).flatten(0, 1), answers.flatten())
+    exact.backward()
+    gradients = [parameter.grad for parameter in model.parameters()]
+    assert loss.item() == pytest.approx(exact.item(), rel=1e-2)
+    for one, other in zip(fused, gradients, strict=True):
+        assert (one - other).norm() / other.norm() < 0.15
+    error = sum((one - other).square().sum() for one, other in zip(fused, gradients))
+    assert (error / sum(g.square().sum() for g in gradients)).sqrt() < 0.05

@@ -18,7 +18,10 @@ from epigrok.evaluation import AccuracyBounds
 from epigrok.evaluation.fates import ENDS, end_of_run
 from epigrok.evaluation.proportions import Interval, difference, share
 from epigrok.evaluation.schema import TOTAL_FINAL
+from epigrok.records.directory import run_directories
+from epigrok.records.zoo import unpack_if_zoo
 from epigrok.tables import open_sweep
+from epigrok.tables.choosing import chosen_runs
 from epigrok.tables.events import rows_by_run
 from epigrok.tables.groups import settings
 
@@ -69,14 +72,20 @@ def main(arguments: Sequence[str]) -> int:
     parsed = parse(CompareArguments, "compare", arguments)
     if not 1 <= len(parsed.directories) <= 2:
         raise UserError(f"one or two directories are needed, got {len(parsed.directories)}")
-    found = [ended for path in parsed.directories for ended in _settings(path, parsed)]
-    if not found:
-        raise UserError(
-            f"no finished run tracked 'point' and has the split {parsed.split!r}; choose another "
-            "--split"
-        )
+    found = []
+    for path in parsed.directories:
+        ended = _settings(path, parsed)
+        if not ended:
+            raise UserError(
+                f"in {path}, no finished run tracked 'point' and has the split {parsed.split!r}; "
+                "choose another --split, or other runs with --where"
+            )
+        found += ended
     console = Console(width=_WIDTH, no_color=True, markup=False, highlight=False)
     console.print(_table(found, parsed.split))
+    for path in parsed.directories:
+        if note := _note_of_unfinished(path, parsed.where):
+            print(note)
     if len(found) == 2:
         print(verdict(*found))
     elif len(found) > 2:
@@ -97,6 +106,19 @@ def _settings(directory: Path, parsed: CompareArguments) -> list[_Ended]:
         if ends:
             found.append(_Ended(prefix + setting.name, frozenset(ends), Counter(ends.values())))
     return found
+
+
+def _note_of_unfinished(directory: Path, where: Sequence[str]) -> str:
+    """Runs that do not count; those that failed may be the ones that would have ended badly."""
+    chosen = chosen_runs(run_directories(unpack_if_zoo(directory).resolve()), where)
+    unfinished = [run for run in chosen if not run.is_done]
+    num_failed = sum(run.status().get("state") == "failed" for run in unfinished)
+    if not unfinished:
+        return ""
+    return (
+        f"{directory.name}: {len(unfinished)} of {len(chosen)} runs are not finished, of which "
+        f"{num_failed} failed; they do not count, so the shares are those of the others"
+    )
 
 
 def verdict(one: _Ended, other: _Ended) -> str:

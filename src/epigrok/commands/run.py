@@ -15,6 +15,7 @@ from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_HELD, EXIT_LOST, EXI
 from epigrok.records.directory import RunDirectory
 from epigrok.records.lease import LeaseHeldError, LeaseLostError, hold_lease, is_held
 from epigrok.runs.device import DeviceName
+from epigrok.runs.interruption import stop_on_signal
 from epigrok.sweeps.engines.worker import WorkerOptions, opened_log, stop_without_driver
 from epigrok.wording import failure_text
 
@@ -44,12 +45,16 @@ def main(arguments: Sequence[str]) -> int:
     first, *others = map(RunDirectory, parsed.run_dirs)
     if parsed.driver_pid is not None:
         stop_without_driver(parsed.driver_pid)
-    exit_code = _run(first, parsed)
-    for run in others:
-        if exit_code != EXIT_DONE:
-            break
-        with opened_log(run) as log, redirect_stdout(log), redirect_stderr(log):
-            exit_code = _run(run, parsed)
+    # Around all: a signal between two runs, or while one is being marked as done, is not lost.
+    with stop_on_signal() as stop:
+        exit_code = _run(first, parsed)
+        for run in others:
+            if exit_code != EXIT_DONE:
+                break
+            if stop:
+                return EXIT_STOPPED
+            with opened_log(run) as log, redirect_stdout(log), redirect_stderr(log):
+                exit_code = _run(run, parsed)
     return exit_code
 
 

@@ -113,8 +113,9 @@ def _network_noise(
 
 def row_tolerances(inputs: HeadInputs, settings: ToleranceSettings) -> Float[Tensor, " N"]:
     """For each row the noise on the head at which its answer changes, the median over draws."""
-    # The lower median of an even number is one of the values: no mean with an infinite one.
-    return flip_scales(inputs, settings).median(dim=0).values
+    # The lower median of an even number is one of the values: no mean with an infinite one. Not
+    # `median`, which is refused on a GPU that may only do what is repeatable.
+    return flip_scales(inputs, settings).quantile(0.5, dim=0, interpolation="lower")
 
 
 def flip_scales(inputs: HeadInputs, settings: ToleranceSettings) -> Float[Tensor, "S N"]:

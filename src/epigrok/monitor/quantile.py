@@ -45,7 +45,8 @@ def flip_tolerance(
     free = 1.0 - float(share_C.square().sum())
     # κ = 1 - (flipped share)/free, so this many of all answers may flip.
     num_flips = int((1.0 - settings.level) * free * flips_SN.numel())
-    value = float(flips_SN.flatten().kthvalue(num_flips + 1).values)
+    # Sorted, because `kthvalue` is refused on a GPU that may only do what is repeatable.
+    value = float(flips_SN.flatten().sort().values[num_flips])
     if value < settings.lowest:
         return Tolerance(
             value=torch.nan, reason=f"answers change at noise {settings.lowest:g} already"

@@ -74,8 +74,13 @@ def stop_on_signal() -> Iterator[StopRequest]:
     """Turn stopping signals into a request; a second, later Ctrl-C interrupts as usual.
 
     The other signals may come several times, from the scheduler and from an engine that passes
-    them on; repetitions have no effect.
+    them on; repetitions have no effect. Inside another such block it is the same request: a worker
+    with several runs is asked once.
     """
+    outer = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    if isinstance(outer, StopRequest):
+        yield outer
+        return
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         # Only the main thread may install handlers.
