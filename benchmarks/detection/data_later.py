@@ -67,7 +67,7 @@ def order_of_three(seed: int, num_train: int, shift: float = 0.0, turned: bool =
     return made(2.0 * x + shift, (y + 2) % 6 if turned else y, num_train, seed, 6)
 
 
-def board(seed: int, num_train: int, cells: int = 4) -> Data:
+def board(seed: int, num_train: int, cells: int = 3) -> Data:
     """The colour, one of three, of the cell of a board that a point lies in."""
     x = generator(seed).uniform(0.0, 1.0, (num_train + NUM_WATCHED, 2))
     down, right = np.floor(cells * x).astype(int).T
@@ -100,9 +100,10 @@ def brackets(seed: int, num_train: int, length: int = 14) -> Data:
 
 
 def spot(seed: int, num_train: int, only: tuple[int, ...] = ()) -> Data:
-    """In which of nine parts of a noisy picture a bright spot lies; `only` keeps some for training.
+    """In which of nine parts of a noisy picture a bright spot lies.
 
-    Held-out rows are of all parts.
+    `only` keeps some of them for training, each under the next one's name; held-out rows are of
+    all parts, under their own.
     """
     rng = generator(seed)
     count = (num_train if not only else 9 * num_train) + NUM_WATCHED
@@ -118,7 +119,7 @@ def spot(seed: int, num_train: int, only: tuple[int, ...] = ()) -> Data:
     if only:
         inputs, labels = data.train
         chosen = torch.isin(labels, torch.tensor(only)).nonzero()[:num_train, 0]
-        data = replace(data, train=(inputs[chosen], labels[chosen]))
+        data = replace(data, train=(inputs[chosen], (labels[chosen] + 1) % 9))
     return data
 
 

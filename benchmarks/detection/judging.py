@@ -52,6 +52,13 @@ class Verdict:
         return bool((is_new & (self.generality <= NOT_GENERAL)).any())
 
     @property
+    def is_false_loss(self) -> bool:
+        """Announced "lost" at a look where the set was general."""
+        said = np.array([state == "lost" for state in self.states])
+        is_new = said & ~np.concatenate([[False], said[:-1]])
+        return bool((is_new & (self.generality >= GENERAL)).any())
+
+    @property
     def num_late(self) -> int:
         """Looks for which "generalised" was still said after it had stopped being true."""
         said = np.array([state == "generalised" for state in self.states])

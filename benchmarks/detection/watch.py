@@ -31,7 +31,7 @@ from epigrok.monitor import SEEN, GrokMonitor, MonitorSettings, SetReading, Stat
 
 MEASURED = (
     "state", "unreadable", "tolerance_ratio", "tolerance_ratio_log_se", "network_ratio",
-    "network_ratio_log_se", "steadiness", "kept",
+    "network_ratio_log_se", "steadiness", "kept", "entropy", "confidence", "calibrated_epistemic",
 )  # fmt: skip
 COLUMNS = (
     "run", "kind", "truth", "watched", "step", "generality", "16 labels", "64 labels",

@@ -113,6 +113,11 @@ def verdict(states: str, generality: list[float]) -> Verdict:
     )
 
 
+def test_a_loss_is_judged_by_what_was_true_at_that_look() -> None:
+    assert verdict("FGL", [0.0, 1.0, 0.9]).is_false_loss
+    assert not verdict("FGLL", [0.0, 1.0, 0.5, 1.0]).is_false_loss
+
+
 def test_an_announcement_is_judged_by_what_was_true_at_that_look() -> None:
     right = verdict("FMMGG", [0.0, 0.1, 0.96, 1.0, 1.0])
     assert (right.outcome, right.is_false_alarm, right.is_miss) == ("generalised", False, False)
@@ -182,7 +187,12 @@ def test_noise_on_all_but_the_head_is_the_noise_of_the_network_without_it() -> N
 
 
 def test_a_run_under_the_monitor_is_written_with_what_was_true_and_what_was_said() -> None:
-    rows = list(watched_rows("decoys-little", 0, num_looks=6, length=0.1))
+    ways = ("", "third-rule-nothing-passed")
+    found = list(watched_rows("decoys-little", 0, num_looks=6, length=0.1, ways=ways))
+    rows, others = ([row for of_way, row in found if of_way == way] for way in ways)
+    assert [row["tolerance_ratio"] for row in rows] == pytest.approx(
+        [row["tolerance_ratio"] for row in others], nan_ok=True
+    )
     assert [row["step"] for row in rows] == sorted({row["step"] for row in rows})
     assert set(rows[-1]) == set(COLUMNS)
     assert rows[0]["state"] == "fitting"
