@@ -25,13 +25,15 @@ import torch
 from benchmarks.detection.accuracies import generality
 from benchmarks.detection.data import Rows
 from benchmarks.detection.judging import THIRD_RULE
+from benchmarks.detection.rivals import COLUMNS as RIVALS
+from benchmarks.detection.rivals import rival_numbers
 from benchmarks.detection.suite import SUITE
 from benchmarks.detection.training import Look, Spec, looks
 from epigrok.monitor import SEEN, GrokMonitor, MonitorSettings, SetReading, StateRule
 
 MEASURED = (
     "state", "unreadable", "tolerance_ratio", "tolerance_ratio_log_se", "network_ratio",
-    "network_ratio_log_se", "steadiness", "kept", "entropy", "confidence", "calibrated_epistemic",
+    "network_ratio_log_se", "steadiness", "kept",
 )  # fmt: skip
 COLUMNS = (
     "run", "kind", "truth", "watched", "step", "generality", "16 labels", "64 labels",
@@ -59,9 +61,17 @@ WAYS = {
 
 
 def watched_rows(
-    name: str, seed: int, num_looks: int, length: float = 1.0, ways: tuple[str, ...] = ("",)
+    name: str,
+    seed: int,
+    num_looks: int,
+    length: float = 1.0,
+    ways: tuple[str, ...] = ("",),
+    has_rivals: bool = False,
 ) -> Iterator[tuple[str, Row]]:
-    """Train one run and look at it in all these ways. `length` shortens training."""
+    """Train one run and look at it in all these ways. `length` shortens training.
+
+    Rows of the first way have the rivals too, if they are asked for.
+    """
     spec, phase = SUITE[name], -1
     monitors: dict[str, GrokMonitor] = {}
     trained = _trained_inputs(spec)
@@ -78,29 +88,33 @@ def watched_rows(
             phase = look.phase
         accuracy = _accuracy(look.model, x[:2048], y[:2048])
         known = {watched: _known(look, rows) for watched, rows in sets.items()}
+        compared: dict[str, Row] = {watched: {} for watched in sets}
+        if has_rivals:
+            compared = rival_numbers(look, {SEEN: look.data.train, **sets})
         for way, monitor in monitors.items():
             passed = accuracy if WAYS[way].passes_accuracy else None
             reading = monitor.update(look.step, train_accuracy=passed)
             for watched in sets:
-                yield (
-                    way,
-                    {
-                        "run": f"{name}-{seed}",
-                        "kind": spec.kind,
-                        "truth": spec.truth,
-                        "watched": watched,
-                        "step": look.step,
-                        **known[watched],
-                        "train accuracy": accuracy,
-                        "chance": reading[SEEN].chance,
-                        "seen confidence": reading[SEEN].confidence,
-                        "seen steadiness": reading[SEEN].steadiness,
-                        "seen tolerance": reading[SEEN].tolerance,
-                        "train seconds": look.train_seconds,
-                        "look seconds": reading.seconds,
-                        **_measured(reading[watched]),
-                    },
-                )
+                row = {
+                    "run": f"{name}-{seed}",
+                    "recipe": name,
+                    "kind": spec.kind,
+                    "truth": spec.truth,
+                    "watched": watched,
+                    "step": look.step,
+                    **known[watched],
+                    "train accuracy": accuracy,
+                    "chance": reading[SEEN].chance,
+                    "seen confidence": reading[SEEN].confidence,
+                    "seen steadiness": reading[SEEN].steadiness,
+                    "seen tolerance": reading[SEEN].tolerance,
+                    "train seconds": look.train_seconds,
+                    "look seconds": reading.seconds,
+                    **_measured(reading[watched]),
+                    "ratio": reading[watched].tolerance_ratio,
+                    **(compared[watched] if way == ways[0] else {}),
+                }
+                yield way, row
 
 
 def _known(look: Look, rows: Rows) -> Row:
@@ -150,11 +164,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1])
     parser.add_argument("--looks", type=int, default=28)
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=[""])
+    parser.add_argument("--rivals", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     torch.set_num_threads(1)
     paths = {way: _path(options.out, way) for way in options.ways}
-    done = _done(list(paths.values()))
+    done = _done(dict.fromkeys(paths.values(), COLUMNS))
+    if options.rivals is not None:
+        done &= _done({options.rivals: RIVALS})
     wanted = [
         (name, seed)
         for name, spec in SUITE.items()
@@ -166,12 +183,15 @@ def main() -> None:
     # Cheap runs first; second seeds last, so that what is cut short has most kinds.
     wanted.sort(key=lambda run: (run[1], SUITE[run[0]].cost))
     for name, seed in wanted:
-        found = list(watched_rows(name, seed, options.looks, ways=tuple(paths)))
+        has_rivals = options.rivals is not None
+        found = list(
+            watched_rows(name, seed, options.looks, ways=tuple(paths), has_rivals=has_rivals)
+        )
+        if has_rivals:
+            _append(options.rivals, RIVALS, [row for way, row in found if way == options.ways[0]])
         for way, path in paths.items():
             rows = [row for of_way, row in found if of_way == way]
-            with path.open("a", newline="") as file:
-                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-                writer.writerows({key: _written(v) for key, v in row.items()} for row in rows)
+            _append(path, COLUMNS, rows)
             states = {row["watched"]: row["state"] for row in rows}
             print(f"{name}-{seed} {way}: {states}", flush=True)
 
@@ -180,15 +200,21 @@ def _path(out: Path, way: str) -> Path:
     return out.with_stem(f"{out.stem}-{way}") if way else out
 
 
-def _done(paths: list[Path]) -> set[str]:
-    """Runs that are in all files already; begins files that are not there."""
+def _append(path: Path, columns: tuple[str, ...], rows: list[Row]) -> None:
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+        writer.writerows({key: _written(value) for key, value in row.items()} for row in rows)
+
+
+def _done(paths: Mapping[Path, tuple[str, ...]]) -> set[str]:
+    """Runs that are in all files already; begins files that are not there, with these columns."""
     found = []
-    for path in paths:
+    for path, columns in paths.items():
         if path.exists():
             with path.open(newline="") as file:
                 found.append({row["run"] for row in csv.DictReader(file)})
         else:
-            path.write_text(",".join(COLUMNS) + "\n")
+            path.write_text(",".join(columns) + "\n")
             found.append(set())
     return set.intersection(*found)
 

@@ -194,7 +194,7 @@ def test_a_run_under_the_monitor_is_written_with_what_was_true_and_what_was_said
         [row["tolerance_ratio"] for row in others], nan_ok=True
     )
     assert [row["step"] for row in rows] == sorted({row["step"] for row in rows})
-    assert set(rows[-1]) == set(COLUMNS)
+    assert set(rows[-1]) >= set(COLUMNS)
     assert rows[0]["state"] == "fitting"
     assert rows[-1]["train accuracy"] > 0.95
     assert rows[-1]["state"] in ("memorising", "generalising")
