@@ -17,6 +17,7 @@ from epigrok.monitor import StateRule  # noqa: E402
 FOLDER = ROOT / "docs" / "results" / "detection"
 PAGE = (FOLDER / "README.md").read_text()
 MONITOR_PAGE = (ROOT / "docs" / "monitor.md").read_text()
+ROWS = ("auroc", "auroc, low", "auroc, high")
 COUNTS = ("generalised", "missed", "lost", "loss missed", "not generalised", "false alarms")
 
 
@@ -53,6 +54,15 @@ def test_scores_on_the_page_are_those_of_the_table(name: str, digits: str) -> No
     (found,) = (row for row in rows_of("statistics-earlier.csv") if row["statistic"] == name)
     assert f"{float(found['auroc']):.3f}" == digits
     assert digits in PAGE
+
+
+def test_rivals_on_the_page_are_those_of_the_table() -> None:
+    for row in rows_of("statistics-later.csv"):
+        (line,) = lines_of(PAGE, row["statistic"], row["labels"], row["runs"])
+        middle, low, high = (f"{float(row[name]):.3f}" for name in ROWS)
+        assert line[1] == f"{middle} ({low} to {high})"
+        ahead = [f"{float(row[f'ratio ahead by, {end}']):+.3f}" for end in ("low", "high")]
+        assert line[2] == ("" if row["statistic"] == "ratio" else " to ".join(ahead))
 
 
 def test_counts_on_the_page_are_those_of_the_earlier_kinds() -> None:
