@@ -30,7 +30,7 @@ The head is read at every look, because that is cheap. Where it puts a set on th
 threshold, the whole network is read too, and decides: behind a layer norm wrong answers can become
 as firm at the head as right ones.
 
-A reading that cannot be read leaves the state as it was and says why.
+A ratio that cannot be read leaves the state as it was and says why; changed answers still count.
 """
 
 from collections.abc import Callable
