@@ -10,6 +10,8 @@ from benchmarks.detection.first_rule import FirstReading, first_rule_states
 from benchmarks.detection.statistics import ERROR, Table
 from epigrok.monitor import Confirm, Reading, Standing, StateRule, ToleranceRatio, follow
 
+THIRD_RULE = StateRule(kept_from=-2.0, seen_steady_from=None)
+"""Without the clauses of the fourth, which ask for answers that stored looks do not have."""
 GENERAL, NOT_GENERAL = 0.9, 0.5
 """Generality (balanced accuracy above chance) from which a set is generalised, up to which not."""
 
@@ -48,6 +50,13 @@ class Verdict:
         said = np.array([state == "generalised" for state in self.states])
         is_new = said & ~np.concatenate([[False], said[:-1]])
         return bool((is_new & (self.generality <= NOT_GENERAL)).any())
+
+    @property
+    def is_false_loss(self) -> bool:
+        """Announced "lost" at a look where the set was general."""
+        said = np.array([state == "lost" for state in self.states])
+        is_new = said & ~np.concatenate([[False], said[:-1]])
+        return bool((is_new & (self.generality >= GENERAL)).any())
 
     @property
     def num_late(self) -> int:

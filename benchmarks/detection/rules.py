@@ -11,11 +11,16 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from benchmarks.detection.judging import Signs, Verdict, first_rule_verdicts, verdicts
+from benchmarks.detection.judging import (
+    THIRD_RULE,
+    Signs,
+    Verdict,
+    first_rule_verdicts,
+    verdicts,
+)
 from benchmarks.detection.statistics import Table
 from benchmarks.detection.suite import SUITE
 from benchmarks.detection.tables import Row, write
-from epigrok.monitor import StateRule
 
 OTHER_WAYS: dict[str, Signs] = {
     "head alone": Signs(network=None),
@@ -34,7 +39,7 @@ OTHER_WAYS: dict[str, Signs] = {
 def state_rows(table: Table) -> list[Row]:
     """Every set's states under the third rule, and how the first rule did."""
     rows = []
-    for now, before in zip(verdicts(table, StateRule(), Signs()), first_rule_verdicts(table)):
+    for now, before in zip(verdicts(table, THIRD_RULE, Signs()), first_rule_verdicts(table)):
         lag = now.lag
         rows.append(
             {
@@ -64,7 +69,7 @@ def state_rows(table: Table) -> list[Row]:
 
 def rule_rows(part: Table, role: str) -> list[Row]:
     """False alarms, misses and lag on the runs of a role."""
-    rule = StateRule()
+    rule = THIRD_RULE
     told = verdicts(part, rule, Signs())
     rows = [
         _summary(role, "first", "train accuracy", first_rule_verdicts(part)),

@@ -101,7 +101,7 @@ def _rows_of(
         "steadiness": _steadiness(record, number),
         **{n: deep[n] for n in DEEP if n.startswith("seconds")},
         "ratio": variants["default"][:, 0],
-        "eu over its peak": -_over_peak(shown["eu 0.1"]),
+        "eu over its peak": -over_peak(shown["eu 0.1"]),
         "eu": -shown["eu 0.1"] / np.log(shown["num classes"]),
         "eu at tau seen": -shown["eu at tau seen"] / np.log(shown["num classes"]),
         "entropy": -shown["entropy"],
@@ -170,7 +170,8 @@ def _steadiness(record: dict[str, Any], number: int) -> np.ndarray:
     return np.array(found)
 
 
-def _over_peak(values: np.ndarray) -> np.ndarray:
+def over_peak(values: np.ndarray) -> np.ndarray:
+    """Each value over the largest so far."""
     return values / np.maximum(np.maximum.accumulate(values), 1e-12)
 
 

@@ -4,7 +4,8 @@
 
 Of files like `watched-120-looks.csv`, runs looked at in other ways, the states only.
 `states-fresh.csv` has a line for each set, `rule-fresh.csv` the counts of errors, with labelled
-rows as rivals: these say "generalised" where nine in ten of them are right.
+rows as rivals: these say "generalised" where nine in ten of them are right. `rule-later.csv` has
+them for the later kinds, under two rules, where all files of `watch.py --ways` are there.
 """
 
 import argparse
@@ -24,6 +25,13 @@ READ_BEFORE = (
 )  # fmt: skip
 """Fresh recipes that the third rule was chosen on."""
 LABELLED = ("16 labels", "64 labels")
+LATER = {
+    "fourth": "",
+    "third": "-third-rule",
+    "fourth, nothing passed": "-nothing-passed",
+    "third, nothing passed": "-third-rule-nothing-passed",
+}
+"""Rules that watched the later kinds, and how the names of their files end."""
 Looks = list[dict[str, str]]
 
 
@@ -80,6 +88,7 @@ def state_row(found: Verdict) -> Row:
         "last state": found.states[-1],
         "false alarm": int(found.is_false_alarm),
         "miss": int(found.is_miss),
+        "false loss": int(found.is_false_loss),
         "lag in steps": found.lag[0] if found.lag else "",
         "lag in looks": found.lag[1] if found.lag else "",
         "generality at the end": float(found.generality[-1]),
@@ -104,6 +113,8 @@ def count_row(role: str, rule: str, found: list[Verdict]) -> Row:
         "missed": sum(one.is_miss for one in ends["generalised"]),
         "lost": len(ends["lost"]),
         "loss missed": sum(one.is_miss for one in ends["lost"]),
+        "losses late, looks at most": max((one.num_late for one in ends["lost"]), default=""),
+        "false losses": sum(one.is_false_loss for one in seeing),
         "not generalised": len(ends["not"]),
         "false alarms": sum(one.is_false_alarm for one in ends["not"]),
         "in between": len(ends["in between"]),
@@ -134,6 +145,29 @@ def look_auroc(sets: list[Looks], name: str) -> float:
     return auroc(values[is_clear], generality[is_clear] >= GENERAL)
 
 
+def rule_rows(sets: list[Looks], role: str, rule: str) -> list[Row]:
+    """Counts of what a rule said of these sets, and of what few labels would have said."""
+    said = {rule: [verdict(looks) for looks in sets]} | {
+        name: [verdict(looks, labelled_states(looks, name)) for looks in sets] for name in LABELLED
+    }
+    return [
+        {
+            **count_row(role, who, found),
+            "auroc over looks": look_auroc(sets, who if who in LABELLED else "tolerance_ratio"),
+        }
+        for who, found in said.items()
+    ]
+
+
+def later_rows(folder: Path) -> list[Row]:
+    """The later kinds under each rule, then as few labels say."""
+    rows: list[Row] = []
+    for rule, end in LATER.items():
+        found, *labelled = rule_rows(sets_of(folder / f"watched-later{end}.csv"), "later", rule)
+        rows = [found, *labelled] if not rows else [*rows[:-2], found, *rows[-2:]]
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
@@ -146,15 +180,10 @@ def main() -> None:
     rows = []
     for role in ("unread", "development"):
         chosen = [looks for looks in sets if verdict(looks).role == role]
-        column = {"third": "tolerance_ratio", **{name: name for name in LABELLED}}
-        said = {"third": [verdict(looks) for looks in chosen]} | {
-            name: [verdict(looks, labelled_states(looks, name)) for looks in chosen]
-            for name in LABELLED
-        }
-        for rule, found in said.items():
-            score = look_auroc(chosen, column[rule])
-            rows.append({**count_row(role, rule, found), "auroc over looks": score})
+        rows += rule_rows(chosen, role, "third")
     write(folder / "rule-fresh.csv", rows)
+    if all((folder / f"watched-later{end}.csv").exists() for end in LATER.values()):
+        write(folder / "rule-later.csv", later_rows(folder))
 
 
 if __name__ == "__main__":

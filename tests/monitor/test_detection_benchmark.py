@@ -1,5 +1,6 @@
 """The detection benchmark at a tiny size, and the scores it rests on."""
 
+import csv
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.detection import data, data_fresh, records, scores  # noqa: E402
+from benchmarks.detection import data, data_fresh, records, rivals, scores  # noqa: E402
 from benchmarks.detection.first_rule import FirstReading, first_rule_states  # noqa: E402
 from benchmarks.detection.judging import Verdict  # noqa: E402
 from benchmarks.detection.run import record  # noqa: E402
@@ -113,6 +114,11 @@ def verdict(states: str, generality: list[float]) -> Verdict:
     )
 
 
+def test_a_loss_is_judged_by_what_was_true_at_that_look() -> None:
+    assert verdict("FGL", [0.0, 1.0, 0.9]).is_false_loss
+    assert not verdict("FGLL", [0.0, 1.0, 0.5, 1.0]).is_false_loss
+
+
 def test_an_announcement_is_judged_by_what_was_true_at_that_look() -> None:
     right = verdict("FMMGG", [0.0, 0.1, 0.96, 1.0, 1.0])
     assert (right.outcome, right.is_false_alarm, right.is_miss) == ("generalised", False, False)
@@ -182,13 +188,37 @@ def test_noise_on_all_but_the_head_is_the_noise_of_the_network_without_it() -> N
 
 
 def test_a_run_under_the_monitor_is_written_with_what_was_true_and_what_was_said() -> None:
-    rows = list(watched_rows("decoys-little", 0, num_looks=6, length=0.1))
+    ways = ("", "third-rule-nothing-passed")
+    found = list(watched_rows("decoys-little", 0, num_looks=6, length=0.1, ways=ways))
+    rows, others = ([row for of_way, row in found if of_way == way] for way in ways)
+    assert [row["tolerance_ratio"] for row in rows] == pytest.approx(
+        [row["tolerance_ratio"] for row in others], nan_ok=True
+    )
     assert [row["step"] for row in rows] == sorted({row["step"] for row in rows})
-    assert set(rows[-1]) == set(COLUMNS)
+    assert set(rows[-1]) >= set(COLUMNS)
     assert rows[0]["state"] == "fitting"
     assert rows[-1]["train accuracy"] > 0.95
     assert rows[-1]["state"] in ("memorising", "generalising")
     assert rows[-1]["generality"] < 0.5
+
+
+def test_rivals_are_read_at_the_same_looks_and_two_runs_are_compared(tmp_path: Path) -> None:
+    rows = [
+        row
+        for seed in (0, 1)
+        for _, row in watched_rows("blobs-gated", seed, num_looks=3, length=0.05, has_rivals=True)
+    ]
+    path = tmp_path / "rivals.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rivals.COLUMNS, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    table = rivals.table_of(path)
+    assert (table["weight norm"][table["step"] == table["step"].min()] == -1.0).all()
+    assert (table["eu over its peak"] >= -1.0).all()
+    first, second = (table["gde"][table["run"] == f"blobs-gated-{seed}"] for seed in (0, 1))
+    np.testing.assert_allclose(first, second)
+    assert 0.5 < first[-1] <= 1.0
 
 
 def test_labelled_rows_say_generalised_where_nine_in_ten_are_right() -> None:

@@ -17,6 +17,7 @@ from epigrok.monitor import StateRule  # noqa: E402
 FOLDER = ROOT / "docs" / "results" / "detection"
 PAGE = (FOLDER / "README.md").read_text()
 MONITOR_PAGE = (ROOT / "docs" / "monitor.md").read_text()
+ROWS = ("auroc", "auroc, low", "auroc, high")
 COUNTS = ("generalised", "missed", "lost", "loss missed", "not generalised", "false alarms")
 
 
@@ -55,21 +56,56 @@ def test_scores_on_the_page_are_those_of_the_table(name: str, digits: str) -> No
     assert digits in PAGE
 
 
+def test_rivals_on_the_page_are_those_of_the_table() -> None:
+    for row in rows_of("statistics-later.csv"):
+        (line,) = lines_of(PAGE, row["statistic"], row["labels"], row["runs"])
+        middle, low, high = (f"{float(row[name]):.3f}" for name in ROWS)
+        assert line[1] == f"{middle} ({low} to {high})"
+        ahead = [f"{float(row[f'ratio ahead by, {end}']):+.3f}" for end in ("low", "high")]
+        assert line[2] == ("" if row["statistic"] == "ratio" else " to ".join(ahead))
+
+
 def test_counts_on_the_page_are_those_of_the_earlier_kinds() -> None:
     for row in rows_of("rule.csv"):
         (line,) = lines_of(PAGE, row["role"], row["rule"], row["sign of fit"])
         assert line == [*counts_in(row), f"{float(row['network readings a set']):.1f}"]
 
 
-def test_counts_on_both_pages_are_those_of_the_fresh_kinds() -> None:
+def test_counts_on_both_pages_are_those_of_the_later_kinds() -> None:
+    for row in rows_of("rule-later.csv"):
+        (line,) = lines_of(PAGE, "later", row["rule"])
+        assert line == [*counts_in(row), f"{float(row['auroc over looks']):.3f}"]
+        if not row["rule"].startswith("third"):
+            who = row["rule"].replace("fourth", "the monitor")
+            assert lines_of(MONITOR_PAGE, who) == [counts_in(row)]
+
+
+def test_every_error_of_the_later_runs_is_named_on_the_page() -> None:
+    for name in ("states-later.csv", "states-later-nothing-passed.csv"):
+        rows = rows_of(name)
+        names = {row["run"].rsplit("-", 1)[0] for row in rows}
+        assert names == {name for name, spec in SUITE.items() if spec.role == "later"}
+        assert {row["false loss"] for row in rows} == {"0"}
+        for row in rows:
+            if row["false alarm"] == "1" or row["miss"] == "1":
+                assert f"`{row['run']}`" in PAGE
+    late = [int(row["late looks"]) for row in rows_of("states-later.csv")]
+    assert f"noticed {min(late)} to {max(late)} looks after" in PAGE
+
+
+def test_losses_that_the_third_rule_missed_are_named_on_the_page() -> None:
+    missed = [row for row in rows_of("states-later-third-rule.csv") if row["miss"] == "1"]
+    losses = {row["run"].rsplit("-", 1)[0] for row in missed if row["outcome"] == "lost"}
+    assert len(losses) == 5
+    assert all(f"`{name}`" in PAGE for name in losses)
+
+
+def test_counts_on_the_page_are_those_of_the_fresh_kinds() -> None:
     rows = rows_of("rule-fresh.csv")
     assert {row["role"] for row in rows} == {"unread", "development"}
     for row in rows:
         (line,) = lines_of(PAGE, row["role"], row["rule"])
         assert line == [*counts_in(row), f"{float(row['auroc over looks']):.3f}"]
-        if row["role"] == "unread":
-            who = "the monitor" if row["rule"] == "third" else row["rule"]
-            assert lines_of(MONITOR_PAGE, who) == [counts_in(row)]
 
 
 def test_every_error_of_the_fresh_runs_is_named_on_the_page() -> None:

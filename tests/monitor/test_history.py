@@ -153,3 +153,35 @@ def test_answers_are_compared_with_those_of_a_tenth_of_the_steps_before() -> Non
     assert steadiness[1100] == pytest.approx(0.0)
     assert steadiness[1295] == pytest.approx(1.0)
     assert len(history.answers) < 10
+
+
+def test_answers_are_compared_with_the_last_sure_look_however_long_ago_it_was() -> None:
+    history = followed([0.1, 0.1, 0.9, 0.9])
+    assert history.standings["held out"].sure_step == 300
+    other = measured(0.45)  # above the threshold, and not surely
+    for step in range(400, 3000, 20):
+        found = history.add(step, other, FITTED)["held out"]
+        assert found.kept == pytest.approx(1.0)
+    changed = {name: replace(part, answers=(1, 1, 3, 3) * 64) for name, part in other.items()}
+    again = History(("held out",), RULE)
+    again.restore(json.loads(json.dumps(history.to_json())))
+    for one in (history, again):
+        found = one.add(3000, changed, FITTED)["held out"]
+        assert found.kept == pytest.approx((0.5 - 0.25) / (1.0 - 0.25))
+        assert found.state == "lost"
+        assert one.readings[-1]["held out"].kept == found.kept
+
+
+def test_without_a_metric_the_seen_answers_must_have_stopped_changing() -> None:
+    history, nothing = History(("held out",), RULE), SignsOfFit()
+    look = measured(0.1)
+    other = {**look, SEEN: replace(look[SEEN], answers=(1, 0, 2, 3) * 64)}
+    states = [
+        history.add(step, now, nothing)["held out"].state
+        for step, now in [(100, other), (200, look), (300, look)]
+    ]
+    assert states == ["fitting", "fitting", "memorising"]
+    assert [look[SEEN].steadiness for look in history.readings[1:]] == pytest.approx([1 / 3, 1.0])
+    replayed = History(("held out",), RULE)
+    replayed.replay(history.readings)
+    assert replayed.events == history.events

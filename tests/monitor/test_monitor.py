@@ -269,13 +269,13 @@ def test_bad_use_is_refused_in_one_sentence(case: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_weights_that_are_not_finite_are_unreadable() -> None:
+def test_weights_that_are_not_finite_are_unreadable_and_their_answers_are_lost() -> None:
     teaching, monitor = watched_teaching(taught_labels(SEEN_X), 5)
-    before = monitor.states
+    assert monitor.states == {"held out": "generalised"}
     with torch.no_grad():
         next(teaching.model.parameters())[0, 0] = torch.nan
     reading = monitor.update(10_000, train_accuracy=1.0)
-    assert monitor.states == before
+    assert monitor.states == {"held out": "lost"}
     assert reading["held out"].unreadable == "seen inputs: outputs are not finite"
 
 

@@ -18,9 +18,13 @@ RULE = StateRule(
     may_fall_to=0.75,
     fitted_accuracy=0.9,
     fitted_confidence=0.8,
+    seen_steady_from=0.9,
     fit_may_fall_by=0.2,
+    kept_from=0.5,
+    spike_over=1.1,
 )
 SEEN_MEMORISING = Standing(has_memorised=True)
+ANNOUNCED = Standing(state="generalised", has_generalised=True, sure_step=100)
 ERROR = 0.2  # A ratio must pass 0.611 to be surely above 0.5.
 
 
@@ -84,6 +88,70 @@ def test_answers_that_change_from_look_to_look_are_not_generalised(
     assert follow(before, reading, RULE).state == after
     kept = Standing(state="generalised", has_generalised=True)
     assert follow(kept, replace(reading, ratio=0.55), RULE).state == "generalised"
+
+
+def kept_states(looks: list[tuple[int, float, float, float]], start: Standing = ANNOUNCED) -> str:
+    """One letter per look of (step, share of answers kept, training accuracy, ratio)."""
+    standing, seen = start, ""
+    for step, kept, fit, ratio in looks:
+        reading = replace(reading_of(ratio, step, train_accuracy=fit), kept=kept)
+        standing = follow(standing, reading, RULE)
+        seen += "I" if standing.state == "generalising" else standing.state[0].upper()
+    return seen
+
+
+@pytest.mark.parametrize(("kept", "after"), [(0.51, "G"), (0.49, "L"), (nan, "G")])
+def test_a_set_is_lost_when_most_answers_have_changed_whatever_the_ratio(
+    kept: float, after: str
+) -> None:
+    assert kept_states([(200, kept, 1.0, 1.0)]) == after
+
+
+def test_without_a_fit_the_change_must_last_before_the_set_is_lost() -> None:
+    looks = [(200, 0.1, 0.3, 1.0), (219, 0.1, 0.3, 1.0), (221, 0.1, 0.3, 1.0)]
+    assert kept_states(looks) == "GGL"
+    assert kept_states([(200, 0.1, 0.3, 1.0), (201, 0.9, 0.3, 1.0), (220, 0.1, 0.3, 1.0)]) == "GGG"
+
+
+def test_a_loss_without_a_fit_is_no_unreadable_look() -> None:
+    reading = replace(reading_of(1.0, 300, train_accuracy=0.3), kept=0.1)
+    lost = follow(replace(ANNOUNCED, changed_since=200), reading, RULE)
+    assert (lost.state, lost.since_step, lost.unreadable) == ("lost", 300, None)
+    after = follow(lost, replace(reading, step=301), RULE)
+    assert after.unreadable == "the training set is no longer fitted"
+
+
+@pytest.mark.parametrize(("kept", "after"), [(0.81, "LG"), (0.79, "LL")])
+def test_a_set_whose_answers_come_back_has_generalised_again(kept: float, after: str) -> None:
+    assert kept_states([(200, 0.1, 1.0, 1.0), (300, kept, 0.3, 1.0)]) == after
+
+
+def test_changed_answers_are_not_announced_because_the_ratio_is_high() -> None:
+    looks = [(step, 0.1, 1.0, 1.0) for step in (200, 300, 600, 2000)]
+    assert kept_states(looks) == "LLLL"
+
+
+def test_changed_answers_are_announced_once_they_were_seen_memorising() -> None:
+    looks = [(200, 0.1, 1.0, 1.0), (300, 0.1, 1.0, 0.2), (400, 0.1, 1.0, 0.9)]
+    assert kept_states(looks) == "LLG"
+    assert kept_states([*looks, (500, 1.0, 1.0, 0.9)]) == "LLGG"
+
+
+def test_an_earlier_fit_says_nothing_of_what_is_memorised_after_a_change() -> None:
+    after = replace(reading_of(1.0, 200), kept=0.1)
+    assert not follow(replace(ANNOUNCED, has_memorised=True), after, RULE).has_memorised
+
+
+def test_answers_are_compared_with_the_last_look_that_was_sure() -> None:
+    sure = follow(SEEN_MEMORISING, reading_of(0.9, 100), RULE)
+    assert sure.sure_step == 100
+    for reading in (
+        reading_of(0.55, 200),  # not by a standard error
+        reading_of(0.9, 200, steadiness=0.5),
+        reading_of(0.9, 200, train_accuracy=0.3),
+    ):
+        assert follow(sure, reading, RULE).sure_step == 100
+    assert follow(sure, reading_of(0.9, 200), RULE).sure_step == 200
 
 
 def test_a_spike_of_the_training_loss_changes_no_state() -> None:
@@ -169,8 +237,11 @@ def test_the_state_depends_on_readings_so_far_only() -> None:
         ({"train_accuracy": 0.94}, False),  # 0.88 above chance
         ({"train_loss": 0.1}, True),  # exp(-0.1) = 0.905, 0.81 above chance
         ({"train_loss": 0.2}, False),
-        ({"seen_confidence": 0.91}, True),
-        ({"seen_confidence": 0.89}, False),
+        ({"seen_confidence": 0.91, "seen_steadiness": 0.91}, True),
+        ({"seen_confidence": 0.91, "seen_steadiness": 0.89}, False),
+        ({"seen_confidence": 0.91}, False),  # no earlier look
+        ({"seen_confidence": 0.89, "seen_steadiness": 1.0}, False),
+        ({"train_accuracy": 0.96, "seen_steadiness": 0.5}, True),
         ({"train_accuracy": 0.5, "train_loss": 0.0, "seen_confidence": 1.0}, False),
         ({"train_loss": 1.0, "seen_confidence": 1.0}, False),
     ],

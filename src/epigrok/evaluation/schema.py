@@ -61,6 +61,7 @@ _TOLERANCE = (
     Column("network_ratio", "number", "the ratio with noise on the whole network, where asked for"),
     Column("network_ratio_log_se", "number", "standard error of its logarithm"),
     Column("steadiness", "number", "Cohen's κ between the answers and those of an earlier look"),
+    Column("kept", "number", "the same with those of the last look sure of 'generalised'"),
     Column("answers", "text", "the answers at this look, for the steadiness of later ones"),
     Column("tolerance", "number", "relative noise on the head that leaves the answers alone"),
     Column("tolerance_log_se", "number", "standard error of its logarithm"),

@@ -19,7 +19,7 @@ from epigrok.monitor.tolerance import (
 
 Answers = Mapping[str, tuple[int, ...]]
 """Set -> the network's answers to its rows at one look."""
-_FORMAT = 2
+_FORMAT = 3
 """Of what `to_json` writes."""
 _CLOSE = 1.02
 """Of looks whose steps are closer, not all answers are kept."""
@@ -70,13 +70,16 @@ class History:
         """
         self.require_later(step)
         seen = measured[SEEN]
-        sets = {SEEN: SetReading.of(seen)}
         standings, events = dict(self.standings), []
         earlier = earlier_step(self.answers, step, self._rule)
         before_them = {} if earlier is None else self.answers[earlier]
+        seen_steadiness = _agreement(before_them.get(SEEN, ()), seen.answers)
+        sets = {SEEN: SetReading.of(seen, steadiness=seen_steadiness)}
         for name, before in self.standings.items():
             ratio = tolerance_ratio(measured[name].tolerance, seen.tolerance)
             steadiness = _agreement(before_them.get(name, ()), measured[name].answers)
+            sure = {} if before.sure_step is None else self.answers.get(before.sure_step, {})
+            kept = _agreement(sure.get(name, ()), measured[name].answers)
             reading = Reading(
                 step=step,
                 ratio=ratio.value,
@@ -84,14 +87,16 @@ class History:
                 steadiness=steadiness,
                 log_standard_error=ratio.log_standard_error,
                 reason=ratio.reason,
+                kept=kept,
                 seen_confidence=seen.confidence.value,
+                seen_steadiness=seen_steadiness,
                 **asdict(fit),
             )
             confirm = _Once(network_ratio, name) if network_ratio is not None else None
             standings[name] = follow(before, reading, self._rule, confirm)
             confirmed = confirm.found if confirm is not None else None
             sets[name] = SetReading.of(
-                measured[name], ratio, standings[name], confirmed, steadiness
+                measured[name], ratio, standings[name], confirmed, steadiness, kept
             )
             if standings[name].state != before.state:
                 events.append(Event(name, standings[name].state, step))
@@ -106,10 +111,11 @@ class History:
         """Keep a look's answers, and those of earlier looks that are still needed."""
         *_, last_but_one, last = 0, 0, *self.answers
         kept = {**self.answers, step: answers}
-        if last < _CLOSE * last_but_one:
+        sure = {standing.sure_step for standing in self.standings.values()}
+        if last < _CLOSE * last_but_one and last not in sure:
             del kept[last]
-        earlier = earlier_step(kept, step, self._rule)
-        self.answers = {at: found for at, found in kept.items() if earlier is None or at >= earlier}
+        earlier = earlier_step(kept, step, self._rule) or 0
+        self.answers = {at: found for at, found in kept.items() if at >= earlier or at in sure}
 
     def replay(self, looks: Iterable[MonitorReading]) -> None:
         """Judge looks that were measured before as if they were made now."""
@@ -127,7 +133,9 @@ class History:
                     reason=None if is_known else found.unreadable or "not known any more",
                     train_accuracy=look.train_accuracy,
                     train_loss=look.train_loss,
+                    kept=found.kept,
                     seen_confidence=seen.confidence,
+                    seen_steadiness=seen.steadiness,
                 )
                 standing = follow(before, reading, self._rule, _recorded(found))
                 if standing.state != before.state:

@@ -39,6 +39,8 @@ class SetReading:
     network_ratio_log_se: float = nan
     steadiness: float = nan
     """Cohen's κ between the answers and those of a look a tenth of the steps before."""
+    kept: float = nan
+    """The same with those of the last look that was sure of "generalised"."""
     tolerance: float = nan
     """τ: the relative noise that leaves the answers as they are."""
     tolerance_log_se: float = nan
@@ -66,6 +68,7 @@ class SetReading:
         standing: Standing | None = None,
         confirmed: ToleranceRatio | None = None,
         steadiness: float = nan,
+        kept: float = nan,
     ) -> "SetReading":
         """What was measured, and where it leaves the set."""
         means = {
@@ -81,6 +84,7 @@ class SetReading:
             tolerance_log_se=measure.tolerance.log_standard_error,
             chance=measure.chance,
             steadiness=steadiness,
+            kept=kept,
             num_rows=measure.num_rows,
             **{name: value.value for name, value in known.items()},
             **{f"{name}_log_se": value.log_standard_error for name, value in known.items()},
