@@ -41,7 +41,7 @@ class MonitorSettings:
     """Of a model that answers at several positions: all of them count, or each sequence's last."""
     noise_on: Literal["head", "network"] = "head"
     """What bears the noise at every look. The output layer costs one forward pass. The whole
-    network costs about fifty, and serves models whose output layer is not linear."""
+    network costs up to 35 of each set, and serves models whose output layer is not linear."""
     head: str | None = None
     """Name of the output layer, where a model has several that return the logits."""
     confirms: bool = True
