@@ -210,16 +210,15 @@ class GrokMonitor:
         """The answers of the last look to each set's rows."""
         return self._history.answers[self._history.readings[-1].step]
 
-    def network_tolerance(self, name: str, noisy: NoisyNetwork | None = None) -> Tolerance:
-        """τ of a set with noise on the whole network: expensive, so only announcements read it.
+    def network_tolerance(self, name: str) -> Tolerance:
+        """τ of a set with noise on the whole network: expensive, so only announcements read it."""
+        return self._network_tolerance(name, self._noisy_network())
 
-        Args:
-            name: Of the set.
-            noisy: The model with its noise, if that was drawn for another set.
-        """
-        settings = self._settings.tolerance
-        noisy = noisy or NoisyNetwork(self._call.model, settings)
-        return self._rows[name].network_tolerance(self._call, noisy, settings)
+    def _network_tolerance(self, name: str, noisy: NoisyNetwork) -> Tolerance:
+        return self._rows[name].network_tolerance(self._call, noisy, self._settings.tolerance)
+
+    def _noisy_network(self) -> NoisyNetwork:
+        return NoisyNetwork(self._call.model, self._settings.tolerance)
 
     def _measured(self) -> dict[str, SetMeasure]:
         tolerance = self._settings.tolerance
@@ -238,8 +237,8 @@ class GrokMonitor:
         if not self._settings.confirms:
             return None
         # Noise is drawn and the seen set read at most once per look.
-        noisy = cache(lambda: NoisyNetwork(self._call.model, self._settings.tolerance))
-        found = cache(lambda name: self.network_tolerance(name, noisy()))
+        noisy = cache(self._noisy_network)
+        found = cache(lambda name: self._network_tolerance(name, noisy()))
         return lambda name: tolerance_ratio(found(name), found(SEEN))
 
     def _try(self, name: str, rows: SetRows) -> None:
