@@ -157,7 +157,7 @@ def icl_small() -> RunConfig:
 
 @register_preset("icl-small-ivon")
 def icl_small_ivon() -> RunConfig:
-    """`icl-small` with IVON: one run of four generalised, three memorised inputs."""
+    """`icl-small` with IVON: one run of four came near generalising, three memorised inputs."""
     config = icl_small()
     return replace(
         config,
