@@ -45,13 +45,9 @@ select * from (
 where generalised_step is not null and peak_step is not null;
 -- What the steps of the paper's grids would take on an H200, at measured speeds.
 create macro cost_of_grids() as table
-with speeds as (
-    select 'paper' as name, t.steps_per_second as speed
-        from (select unnest(training) as t from 'RESULTS/bench-h200-icl-paper.json') where t.name = 'epigrok'
-    union all select 'paper-medium', t.steps_per_second
-        from (select unnest(training) as t from 'RESULTS/bench-h200-icl-medium.json') where t.name = 'epigrok'
-    union all select 'paper-small', regexp_extract(content, 'icl-small muon: ([\d.]+)', 1)::double
-        from read_text('RESULTS/kernels-h200.txt'))
+with speeds as (select name, regexp_extract(content, kind || ': ([\d.]+)', 1)::double as speed
+    from read_text('RESULTS/kernels-h200.txt'), (values ('paper', 'icl-paper adamw'),
+        ('paper-medium', 'icl-medium muon'), ('paper-small', 'icl-small muon')) as kinds(name, kind))
 select name, num_runs, printf('%.1f', num_steps / 1e6) as millions, printf('%.1f', speed) as speed,
     num_steps / 3600 / speed as hours from sweeps join speeds using (name);
 -- Seconds of a run with all its evaluations, as logged, and hours of 120 runs of each kind.
