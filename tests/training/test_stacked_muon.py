@@ -8,6 +8,7 @@ from epigrok.random_streams import normal, stream_key
 from epigrok.training.stacked_muon import StackedMuon, orthogonalised
 
 SHAPES = ((8, 8), (16, 8), (8, 16), (8, 8))
+COEFFICIENTS = (3.4445, -4.775, 2.0315)
 
 
 def parameters() -> list[nn.Parameter]:
@@ -43,13 +44,22 @@ def test_either_goes_on_from_the_other() -> None:
         assert (one - other).norm() < 0.01 * (other - start).norm()
 
 
-@pytest.mark.parametrize("shape", [(3, 8, 8), (2, 16, 8), (2, 8, 16)])
-def test_singular_values_come_near_one(shape: tuple[int, int, int]) -> None:
-    matrices = normal(stream_key(2, "matrices"), shape)
-    result = orthogonalised(matrices, (3.4445, -4.775, 2.0315), 5, 1e-7)
-    values = torch.linalg.svdvals(result.float())
-    assert values.max() < 1.3
-    assert values.median() > 0.6
+def test_singular_values_come_near_one() -> None:
+    matrices = [normal(stream_key(2, str(i)), shape) for i, shape in enumerate(SHAPES)]
+    for matrix, result in zip(matrices, orthogonalised(matrices, COEFFICIENTS, 5, 1e-7)):
+        assert result.shape == matrix.shape
+        assert result.dtype == matrix.dtype
+        values = torch.linalg.svdvals(result)
+        assert values.max() < 1.3
+        assert values.median() > 0.6
+
+
+def test_zeros_at_the_ends_of_shorter_matrices_change_nothing() -> None:
+    matrices = [normal(stream_key(2, str(i)), shape) for i, shape in enumerate(SHAPES)]
+    together = orthogonalised(matrices, COEFFICIENTS, 5, 1e-7)
+    for matrix, result in zip(matrices, together):
+        (alone,) = orthogonalised([matrix], COEFFICIENTS, 5, 1e-7)
+        assert (result - alone).norm() < 0.01 * alone.norm()
 
 
 def test_a_matrix_without_gradient_stays() -> None:

@@ -1,4 +1,7 @@
-"""Muon that orthogonalises all matrices of one shape together: a few large kernels, not hundreds.
+"""Muon that orthogonalises all matrices together: a few large kernels, not hundreds of small ones.
+
+Matrices whose shorter sides are equal make one stack. The rest of their longer sides is filled with
+zeros, which stay zero and change nothing: the products with a matrix's own transpose are the same.
 
 It makes the update of `torch.optim.Muon` with its defaults, Nesterov momentum and the original
 scaling, and keeps the same state, so that either can resume a checkpoint of the other.
@@ -6,7 +9,7 @@ The learning rate may live on the device, so that a captured step stays valid.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import sqrt
 from typing import Any
 
@@ -27,25 +30,28 @@ class StackedMuon(Muon):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            of_shape: dict[torch.Size, list[Tensor]] = defaultdict(list)
+            of_side: dict[int, list[Tensor]] = defaultdict(list)
             for weights in group["params"]:
                 if weights.grad is not None:
-                    of_shape[weights.shape].append(weights)
-            for shape, matrices in of_shape.items():
-                self._move(matrices, sqrt(max(1.0, shape[0] / shape[1])), group)
+                    of_side[min(weights.shape)].append(weights)
+            for matrices in of_side.values():
+                self._move(matrices, group)
         return loss
 
-    def _move(self, matrices: list[Tensor], scale: float, group: dict[str, Any]) -> None:
+    def _move(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
         gradients = [weights.grad for weights in matrices if weights.grad is not None]
         momenta = [self._momentum(weights) for weights in matrices]
         torch._foreach_lerp_(momenta, gradients, 1.0 - group["momentum"])
         ahead = torch._foreach_lerp(gradients, momenta, group["momentum"])
-        direction = orthogonalised(
-            torch.stack(ahead), group["ns_coefficients"], group["ns_steps"], group["eps"]
+        directions = orthogonalised(
+            ahead, group["ns_coefficients"], group["ns_steps"], group["eps"]
         )
         lr = group["lr"]
+        scales = [sqrt(max(1.0, weights.shape[0] / weights.shape[1])) for weights in matrices]
+        torch._foreach_mul_(directions, scales)
+        torch._foreach_mul_(directions, lr)
         torch._foreach_mul_(matrices, 1.0 - lr * group["weight_decay"])
-        torch._foreach_sub_(matrices, list((scale * lr * direction.float()).unbind()))
+        torch._foreach_sub_(matrices, directions)
 
     def _momentum(self, weights: Tensor) -> Tensor:
         state = self.state[weights]
@@ -56,19 +62,38 @@ class StackedMuon(Muon):
 
 
 def orthogonalised(
-    matrices: Float[Tensor, "n rows columns"],
+    matrices: Sequence[Float[Tensor, "_ _"]],
     coefficients: tuple[float, float, float],
     num_steps: int,
     eps: float,
-) -> Float[Tensor, "n rows columns"]:
-    """Each matrix with its singular values pushed towards one, by Newton-Schulz in bfloat16."""
+) -> list[Float[Tensor, "_ _"]]:
+    """Each matrix with its singular values pushed towards one, by Newton-Schulz in bfloat16.
+
+    The shorter sides of all matrices must be equal.
+    """
     linear, cubic, quintic = coefficients
-    is_tall = matrices.shape[1] > matrices.shape[2]
-    x = matrices.bfloat16()
-    x = x.mT if is_tall else x
+    of_shape: dict[torch.Size, list[int]] = defaultdict(list)
+    for index, matrix in enumerate(matrices):
+        of_shape[matrix.shape].append(index)
+    numbers = [len(indices) for indices in of_shape.values()]
+    short, longest = min(matrices[0].shape), max(max(shape) for shape in of_shape)
+    x = matrices[0].new_zeros(len(matrices), short, longest, dtype=torch.bfloat16)
+    for part, (shape, indices) in zip(x.split(numbers), of_shape.items()):
+        _of_shape(part, shape).copy_(torch.stack([matrices[index] for index in indices]))
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp_min(eps)
     for _ in range(num_steps):
         gram = x @ x.mT
         gram = torch.baddbmm(gram, gram, gram, beta=cubic, alpha=quintic)
         x = torch.baddbmm(x, gram, x, beta=linear)
-    return x.mT if is_tall else x
+    results = list(matrices)
+    for part, (shape, indices) in zip(x.split(numbers), of_shape.items()):
+        found = _of_shape(part, shape).to(matrices[0].dtype, memory_format=torch.contiguous_format)
+        for index, result in zip(indices, found):
+            results[index] = result
+    return results
+
+
+def _of_shape(stacked: Tensor, shape: torch.Size) -> Tensor:
+    """Without the zeros at their ends, and upright again if that is how they came."""
+    filled = stacked[:, :, : max(shape)]
+    return filled.mT if shape[0] > shape[1] else filled
