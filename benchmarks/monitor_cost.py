@@ -48,9 +48,9 @@ def main(names: list[str]) -> None:
             config.evaluation, every=-(-config.num_steps // NUM_LOOKS), posteriors=("point",)
         )
         looks, confirmations, evaluations = Clock(), Clock(), Clock()
-        plain = RunMonitor.look, GrokMonitor.network_tolerance, session.tracked_evaluation
+        plain = RunMonitor.look, GrokMonitor._network_tolerance, session.tracked_evaluation
         RunMonitor.look = looks.timed(plain[0])  # type: ignore[method-assign]
-        GrokMonitor.network_tolerance = confirmations.timed(plain[1])  # type: ignore[method-assign]
+        GrokMonitor._network_tolerance = confirmations.timed(plain[1])  # type: ignore[method-assign]
         session.tracked_evaluation = evaluations.timed(plain[2])
         started = process_time()
         with TemporaryDirectory() as folder:
@@ -58,7 +58,7 @@ def main(names: list[str]) -> None:
             options = TrainOptions(device="cpu", stop_at_step=config.num_steps - 1)
             epigrok.train(replace(config, evaluation=few), Path(folder) / "run", options)
         total = process_time() - started
-        RunMonitor.look, GrokMonitor.network_tolerance = plain[0], plain[1]  # type: ignore[method-assign]
+        RunMonitor.look, GrokMonitor._network_tolerance = plain[0], plain[1]  # type: ignore[method-assign]
         session.tracked_evaluation = plain[2]
         training = total - looks.seconds - evaluations.seconds
         print(

@@ -25,7 +25,9 @@ NUM_STEPS = {
 }
 NUM_EVALUATIONS = 4
 TABLES = ("metrics", "final", "training", "calibration", "tolerance")
-OF_EARLIER_LOOKS = ("state", "steadiness", "network_ratio", "network_ratio_log_se")
+OF_EARLIER_LOOKS = (
+    "state", "unreadable", "steadiness", "kept", "network_ratio", "network_ratio_log_se"
+)  # fmt: skip
 """Columns of `tolerance` that depend on the looks before, and so on how often the run is seen."""
 
 

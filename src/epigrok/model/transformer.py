@@ -68,6 +68,8 @@ class Transformer(Network):
         first = self.blocks[0]
         assert isinstance(first, Block)
         table_CE = first.projections(first.attention_norm(self.embedding.weight))
+        if not (torch.is_grad_enabled() or table_CE.is_cuda):
+            return functional.embedding(tokens_BL, table_CE)
         every_token_C = torch.arange(len(table_CE), device=tokens_BL.device)
         # As a product, because its gradient is far faster than that of indexing.
         return (tokens_BL[..., None] == every_token_C).to(table_CE.dtype) @ table_CE

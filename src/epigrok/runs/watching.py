@@ -5,7 +5,6 @@ Letters: B sequences, L tokens, C classes.
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from math import isfinite
 from typing import Any
 
@@ -31,9 +30,8 @@ from epigrok.runs.device import DeviceName, choose_device
 from epigrok.runs.run import Run
 
 Row = dict[str, Any]
-_SETTINGS = MonitorSettings(answered="last")
-_QUICK_SETTINGS = replace(_SETTINGS, num_rows=128)
-"""Fewer rows for a look back at checkpoints, because somebody waits for it."""
+_SETTINGS = MonitorSettings(answered="last", num_rows=128)
+"""Half the usual rows: looks are many, and a run should not pay more than it must."""
 
 
 class RunMonitor:
@@ -44,16 +42,15 @@ class RunMonitor:
         config: RunConfig,
         model: Network,
         sets: Mapping[str, EvaluationSet],
-        settings: MonitorSettings = _SETTINGS,
     ) -> None:
-        self._config, self._model, self._settings = config, model, settings
+        self._config, self._model = config, model
         self._training, *others = (split.name for split in config.task.splits)
         self._seen = sets[self._training].batch
         self._monitor: GrokMonitor | None = None
         try:
             watched = {name: sets[name].batch.tokens_BL for name in others}
             self._monitor = GrokMonitor(
-                model, self._seen.tokens_BL, watched, forward=_last_logits, settings=settings
+                model, self._seen.tokens_BL, watched, forward=_last_logits, settings=_SETTINGS
             )
         except UserError as error:
             # The splits of a plugin's task may not be comparable; the run trains all the same.
@@ -95,7 +92,7 @@ class RunMonitor:
     @torch.no_grad()
     def _train_accuracy(self) -> float:
         # No more sequences than the monitor takes of each split, so that a look stays cheap.
-        number = self._settings.num_rows
+        number = _SETTINGS.num_rows
         logits_BC = _last_logits(self._model, self._seen.tokens_BL[:number])[:, 0]
         is_right_B = logits_BC.argmax(dim=-1) == self._seen.answers_BT[:number, -1]
         return float(is_right_B.double().mean())
@@ -151,9 +148,7 @@ def looks_at_checkpoints(run: Run, device_name: DeviceName = "auto") -> Iterator
     """The rows of a look at each kept checkpoint in order, the training split first."""
     device = choose_device(device_name)
     config, model = run.config, run.model(device=device)
-    monitor = RunMonitor(
-        config, model, evaluation_sets(config, run.family(device)), _QUICK_SETTINGS
-    )
+    monitor = RunMonitor(config, model, evaluation_sets(config, run.family(device)))
     for step in run.checkpoints:
         model.load_state_dict(run.model(step, device).state_dict())
         rows = monitor.look(step)
