@@ -39,7 +39,7 @@ class Family:
 PAPERS = Family(
     ("icl-paper", "icl-paper-ivon"),
     "num_base_tasks",
-    (8, 16, 64, 128),
+    (8, 16, 32, 64, 128),
     ("id_train", "id_val", "ood_train", "ood_val"),
 )
 ONE_PARAMETER = Family(
