@@ -150,7 +150,7 @@ def test_the_sweep_of_the_cluster_tutorial_is_described_estimated_and_read(
             assert main([command, *words]) == 0
     told = capsys.readouterr().out
     assert "sweep task counts: 12 runs" in told
-    assert "steps left: 28,800,000\ndevice-hours: 183.1" in told
+    assert "steps left: 28,800,000\ndevice-hours: 184.8" in told
     fill(Path("runs/grid"), sweep_from_json(json.loads(example)))
     table = run_page(page)["table"]
     assert len(table.fetchall()) == 6
