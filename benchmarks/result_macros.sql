@@ -14,35 +14,12 @@ create macro accuracies(file) as table select run_id, run_seed, step,
     two(pick(accuracy_final, split, 'ood_train')) as "accuracy: unseen tasks",
     two(pick(accuracy_final, split, 'ood_val')) as "accuracy: both unseen"
     from curve(file) where posterior = 'point' group by all;
--- When each run generalised on a split (for good), when its EU was highest, and since when it is
--- below a quarter of that: the definitions of `epigrok evaluate --times`, with accuracy 0.9.
-create macro grokking_times(file, named, which) as table
-with points as (select run_id, step, pick(accuracy_final, posterior, 'point') as accuracy,
-        pick(epistemic_final, posterior, named) as eu
-        from curve(file) where split = which group by run_id, step),
-    peaks as (select run_id, max(eu) as height, arg_max(step, eu) as peak_step,
-        coalesce(max(step) filter (accuracy < 0.9), -1) as last_wrong from points group by run_id),
-    falls as (select run_id, peak_step, last_wrong, max(step) filter (eu >= height / 4) as last_high
-        from points join peaks using (run_id) group by all)
-select run_id, peak_step, min(step) filter (step > last_wrong) as generalised_step,
-    min(step) filter (step > last_high) as collapsed_step
-    from points join falls using (run_id) group by run_id, peak_step;
--- All runs of the results pages that answered unseen inputs at the end, by their own posterior.
-create macro runs_that_grok() as table
-select * from (
-    select 'icl-medium' as setting, 'Muon, Laplace' as method, *
-        from grokking_times('RESULTS/icl-medium/metrics.parquet', 'laplace', 'id_val')
-    union all select 'icl-medium', 'IVON',  *
-        from grokking_times('RESULTS/icl-medium/ivon.parquet', 'ivon', 'id_val')
-    union all select 'icl-medium, stopped', 'IVON', *
-        from grokking_times('RESULTS/icl-medium/ivon-stopped.parquet', 'ivon', 'id_val')
-    union all select 'icl-paper', 'AdamW, Laplace', *
-        from grokking_times('RESULTS/icl-paper/metrics.parquet', 'laplace', 'id_val')
-    union all select 'icl-small', 'Muon, Laplace', *
-        from grokking_times('RESULTS/icl-small/metrics.parquet', 'laplace', 'id_val')
-    union all select 'grid paper-small', 'Muon, Laplace', *
-        from grokking_times('RESULTS/paper-small/metrics.parquet', 'laplace', 'id_val'))
-where generalised_step is not null and peak_step is not null;
+-- The runs that answered unseen inputs at the end, and when EU collapsed; EU has no peak where it is
+-- largest before the first step.
+create macro runs_that_grok() as table select *, peak_step > 0 as has_peak,
+    case when collapsed_step is null then 'never' when collapsed_step < generalised_step then 'before'
+        when collapsed_step = generalised_step then 'with it' else 'after' end as collapse
+    from times where generalised_step is not null;
 -- What the steps of the paper's grids would take on an H200, at measured speeds.
 create macro cost_of_grids() as table
 with speeds as (select name, regexp_extract(content, kind || ': ([\d.]+)', 1)::double as speed

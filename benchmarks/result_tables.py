@@ -23,7 +23,9 @@ from pathlib import Path
 
 import duckdb
 
+from benchmarks.result_times import ends_of_runs, times_of_runs
 from epigrok.config.serialisation import flatten
+from epigrok.evaluation.proportions import share
 from epigrok.monitor import MonitorSettings
 from epigrok.sweeps.description import runs_of
 from epigrok.sweeps.shipped import find_sweep
@@ -31,6 +33,13 @@ from epigrok.sweeps.shipped import find_sweep
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "results"
 LOG = FOLDER.parent / "experiment-log.md"
 TABLE = re.compile(r"(<!-- table\n(.*?)\n-->\n).*?(<!-- end -->)", re.DOTALL)
+_TIMES = (
+    "create table times(file varchar, preset varchar, run_id varchar, posterior varchar, "
+    "fitted_step bigint, peak_step bigint, generalised_step bigint, collapsed_step bigint)"
+)
+_ENDS = (
+    "create table ends(file varchar, preset varchar, run_id varchar, split varchar, ended varchar)"
+)
 _MACROS = Path(__file__).with_name("result_macros.sql").read_text().replace("RESULTS", str(FOLDER))
 
 
@@ -57,6 +66,15 @@ def cells_of(query: str, folder: Path) -> list[list[str]]:
         if re.search("sweeps|grids", query):
             # Seconds, because every run of every grid is described.
             connection.executemany("insert into sweeps values (?, ?, ?)", _sweeps())
+        connection.execute(_TIMES)
+        if "runs_that_grok" in query:
+            connection.executemany(
+                "insert into times values (?, ?, ?, ?, ?, ?, ?, ?)", times_of_runs(FOLDER)
+            )
+        connection.execute(_ENDS)
+        if "from ends" in query:
+            connection.executemany("insert into ends values (?, ?, ?, ?, ?)", ends_of_runs(FOLDER))
+        connection.create_function("share", _share, ["BIGINT", "BIGINT"], "VARCHAR")
         connection.execute(_MACROS)
         result = connection.execute(query)
         lines = [[column[0] for column in result.description], *result.fetchall()]
@@ -73,12 +91,18 @@ def _constants() -> list[tuple[str, str]]:
 
 @cache
 def _sweeps() -> list[tuple[str, int, int]]:
-    """Name, runs and steps of the paper's grids."""
-    found = {name: runs_of(find_sweep(name)) for name in ("paper", "paper-medium", "paper-small")}
+    """Name, runs and steps of the sweeps that pages speak of."""
+    names = ("paper", "paper-medium", "paper-small", "fates-small")
+    found = {name: runs_of(find_sweep(name)) for name in names}
     return [
         (name, len(runs), sum(config.num_steps for config in runs.values()))
         for name, runs in found.items()
     ]
+
+
+def _share(successes: int, number: int) -> str:
+    """A share with its 95 % interval."""
+    return str(share(successes, number))
 
 
 def _cell(value: object) -> str:

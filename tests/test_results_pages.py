@@ -11,9 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import front_figure, prose_numbers, result_tables  # noqa: E402
+from benchmarks import fates, front_figure, prose_numbers, result_tables  # noqa: E402
 from benchmarks.front_figure import EU, LEARNS, NARROWED, SEEN, STATE, STEP, UNSEEN  # noqa: E402
-from benchmarks.verdicts.evidence import methods_of  # noqa: E402
 from benchmarks.verdicts.table import verdicts  # noqa: E402
 
 RESULTS = ROOT / "docs/results"
@@ -76,6 +75,14 @@ def test_the_verdicts_are_those_of_the_runs_so_far(small_grid: Path) -> None:
         assert list(csv.DictReader(file)) == list(verdicts(small_grid))
 
 
+def test_the_signs_of_many_seeds_are_judged_from_their_tables() -> None:
+    columns = fates.ends()
+    with (RESULTS / "icl-small/fates-signs.csv").open(newline="") as file:
+        assert list(csv.DictReader(file)) == fates.judged(columns)
+    drawn = sum(len(line.get_xdata()) for line in fates.draw(columns).axes[0].lines)
+    assert drawn == len(columns["accuracy"]) + 2  # and the ends of the dotted line
+
+
 def test_every_results_page_begins_with_its_conclusion() -> None:
     for page in RESULTS.glob("*.md"):
         first = re.sub(r"<!--.*?-->\n", "", page.read_text(), flags=re.DOTALL).split("\n\n")[1]
@@ -130,17 +137,3 @@ def test_the_stages_of_the_front_figure_can_be_trained() -> None:
     ]
     assert rows[2][UNSEEN] == rows[3][UNSEEN]  # the same weights
     assert all(row[EU] > 0 for row in rows)
-
-
-def test_the_queries_know_when_a_run_grokked_as_the_package_does(small_grid: Path) -> None:
-    query = "select * from grokking_times('paper-small/metrics.parquet', 'laplace', 'id_val')"
-    query += " where generalised_step is not null order by all"
-    _, *found = result_tables.cells_of(query, RESULTS)
-    (method,) = methods_of(small_grid)
-    times = [
-        (each.times.peak_step, each.times.generalised_step, each.times.collapsed_step)
-        for each in method.courses
-    ]
-    shown = sorted(["" if step is None else str(step) for step in each] for each in times)
-    assert sorted(line[1:] for line in found) == shown
-    assert len(shown) == 3
