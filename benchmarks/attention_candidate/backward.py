@@ -1,4 +1,4 @@
-# ruff: noqa: D103, PLR0913, PLR0917
+# ruff: noqa: PLR0913, PLR0917
 """Gradients of attention with rotary encoding, in bfloat16 kernels.
 
 The usual scheme (Dao 2023): probabilities are recomputed from the saved normaliser of each query.

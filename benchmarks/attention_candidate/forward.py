@@ -1,4 +1,4 @@
-# ruff: noqa: D103, PLR0913, PLR0917
+# ruff: noqa: PLR0913, PLR0917
 """Causal attention with rotary encoding inside a GPU kernel, for short windows.
 
 One program makes one head of one sequence, so that every key is turned once and never written back
