@@ -20,14 +20,23 @@ def sweep(directory: Path, num_generalised: int, number: int, first_seed: int = 
     return directory
 
 
-def test_one_setting_has_its_counts_and_an_interval(
+def test_one_setting_has_counts_and_intervals_of_all_ends(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = compared(capsys, sweep(tmp_path / "a", 6, 8))
-    row = next(line for line in text.splitlines() if "classic" in line)
-    cells = [cell.strip() for cell in row.strip("| ").split("|")]
-    # Wilson's interval of 6 of 8.
-    assert cells == ["classic", "8", "6", "0", "2", "0", "0", "0.75 (0.41 to 0.93)"]
+    rows = [
+        [cell.strip() for cell in line.strip("| ").split("|")]
+        for line in text.splitlines()
+        if " of 8" in line
+    ]
+    # Wilson's intervals of 6, 2 and 0 of 8.
+    assert rows == [
+        ["classic", "generalised", "6 of 8", "0.75 (0.41 to 0.93)"],
+        ["lost", "0 of 8", "0.00 (0.00 to 0.32)"],
+        ["memorised", "2 of 8", "0.25 (0.07 to 0.59)"],
+        ["between", "0 of 8", "0.00 (0.00 to 0.32)"],
+        ["unfitted", "0 of 8", "0.00 (0.00 to 0.32)"],
+    ]
     assert "less" not in text
 
 

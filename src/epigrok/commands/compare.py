@@ -142,9 +142,15 @@ def verdict(one: _Ended, other: _Ended) -> str:
 def _table(found: Sequence[_Ended], split: str) -> Table:
     table = Table(box=MARKDOWN)
     table.add_column(f"on {split}")
-    for head in ("runs", *ENDS, "share generalised (95 %)"):
+    table.add_column("ended")
+    for head in ("runs", "share (95 %)"):
         table.add_column(head, justify="right", no_wrap=True)
     for ended in found:
-        counts = (str(ended.ends[end]) for end in ENDS)
-        table.add_row(ended.name, str(ended.number), *counts, str(ended.generalised))
+        name = ended.name
+        for end in ENDS:
+            number = ended.ends[end]
+            table.add_row(
+                name, end, f"{number} of {ended.number}", str(share(number, ended.number))
+            )
+            name = ""
     return table
