@@ -3,6 +3,7 @@
 import csv
 import re
 
+import duckdb
 import pytest
 from doc_blocks import BLOCK, ROOT, run_page, run_section
 
@@ -35,6 +36,18 @@ def test_it_tells_the_errors_that_the_benchmark_found() -> None:
     assert f"announced {found['false alarms']} of {found['not generalised']} sets falsely" in README
     assert f"missed {found['missed']} of {found['generalised']}," in README
     assert f"missed {found['loss missed']} of {found['lost']} losses" in README
+
+
+def test_it_tells_what_the_monitor_said_of_many_seeds() -> None:
+    folder = ROOT / "docs/results/icl-small"
+    (found,) = duckdb.sql(
+        "select count(distinct run_id), min(accuracy_final) filter (t.state = 'generalised') "
+        f"from '{folder}/fates-tolerance.parquet' t join '{folder}/fates.parquet' m "
+        "using (run_id, step, split) where posterior = 'point'"
+    ).fetchall()
+    runs, lowest_announced = found
+    assert f"On [{runs} transformers" in README
+    assert lowest_announced > 0.5
 
 
 def test_every_link_in_the_readme_leads_somewhere() -> None:
