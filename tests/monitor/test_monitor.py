@@ -1,6 +1,8 @@
 """The monitor in a training loop: it says what is true, changes nothing, and refuses bad use."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -258,7 +260,22 @@ BAD_USE: dict[str, tuple[Callable[[], Any], str]] = {
         "200 of the 200 inputs of held out are in seen too",
     ),
     "too few rows asked for": (lambda: MonitorSettings(num_rows=10), "num_rows 10 is too few"),
+    "an accuracy in percent": (
+        lambda: updated(train_accuracy=97.0),
+        "train_accuracy must be a share between 0 and 1, got 97",
+    ),
+    "an accuracy that is none": (lambda: updated(train_accuracy=float("nan")), "share between"),
+    "several accuracies": (
+        lambda: updated(train_accuracy=torch.ones(3)),
+        r"train_accuracy must be one number, got a tensor of shape \[3\]",
+    ),
+    "a negative loss": (lambda: updated(train_loss=-1.0), "mean cross-entropy, which is 0 or more"),
+    "a negative step": (lambda: updated(step=-1), "step must be a whole number from 0 on, got -1"),
 }
+
+
+def updated(step: Any = 1, **signs: Any) -> None:
+    GrokMonitor(untaught_network(), SEEN_X, WATCHED).update(step, **signs)
 
 
 @pytest.mark.parametrize("case", BAD_USE)
@@ -277,6 +294,32 @@ def test_weights_that_are_not_finite_are_unreadable_and_their_answers_are_lost()
     reading = monitor.update(10_000, train_accuracy=1.0)
     assert monitor.states == {"held out": "lost"}
     assert reading["held out"].unreadable == "seen inputs: outputs are not finite"
+
+
+OF_THE_WRONG_KIND = {
+    "MonitorSettings(noise_on='all')": "noise_on must be one of head, network, got 'all'",
+    "MonitorSettings(answered='first')": "answered must be one of all, last, got 'first'",
+    "GrokMonitor(model, x, {'a': x}, settings={})": "settings must be MonitorSettings(…), got dict",
+    "GrokMonitor(model, x, {'a': x + 1}).update(1.5)": "step must be a whole number from 0 on",
+}
+
+
+def test_what_is_of_the_wrong_kind_is_refused_too() -> None:
+    # Apart from the tests' own checks of types, which users do not have.
+    program = "import torch\nfrom epigrok.monitor import *\n"
+    program += "model, x = torch.nn.Linear(2, 2), torch.randn(64, 2)\n"
+    for use in OF_THE_WRONG_KIND:
+        program += f"try: {use}\nexcept ValueError as error: print(error)\n"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout
+    lines = told.splitlines()
+    assert len(lines) == len(OF_THE_WRONG_KIND)
+    assert all(line.startswith(start) for line, start in zip(lines, OF_THE_WRONG_KIND.values()))
+
+
+def test_a_loss_that_is_not_finite_is_no_fit() -> None:
+    _, monitor = watched_teaching(taught_labels(SEEN_X), 5)
+    reading = monitor.update(10_000, train_loss=float("nan"))
+    assert "fitted" in str(reading["held out"].unreadable)
 
 
 def test_few_inputs_are_unreadable_and_say_so() -> None:

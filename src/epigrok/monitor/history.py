@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import isfinite, nan
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -45,7 +46,9 @@ class History:
         """Step -> what was answered then, of looks that later ones are compared with."""
 
     def require_later(self, step: int) -> None:
-        """Refuse a step that was looked at already, or a look before the last one."""
+        """Refuse a step that was looked at already, a look before the last one, or no step."""
+        if not isinstance(step, Integral) or step < 0:
+            raise UserError(f"step must be a whole number from 0 on, got {step!r}")
         if self.readings and step <= self.readings[-1].step:
             raise UserError(
                 f"step {step} does not come after step {self.readings[-1].step}, which was looked "

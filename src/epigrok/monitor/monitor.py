@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from torch import Tensor, nn
 
@@ -29,6 +29,7 @@ from epigrok.posteriors.protocol import Posterior
 from epigrok.uncertainty import EntropyStream, log_probabilities
 
 OnEvent = Callable[[Event], object]
+NoiseOn = Literal["head", "network"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ class MonitorSettings:
     """Predictions of each set that are read, and the most inputs that are taken from it."""
     answered: Answered = "all"
     """Of a model that answers at several positions: all of them count, or each sequence's last."""
-    noise_on: Literal["head", "network"] = "head"
+    noise_on: NoiseOn = "head"
     """What bears the noise at every look. The output layer costs one forward pass. The whole
     network costs up to 35 of each set, and serves models whose output layer is not linear."""
     head: str | None = None
@@ -50,6 +51,10 @@ class MonitorSettings:
     rule: StateRule = field(default_factory=StateRule)
 
     def __post_init__(self) -> None:
+        for name, kind in (("answered", Answered), ("noise_on", NoiseOn)):
+            value, known = getattr(self, name), get_args(kind)
+            if value not in known:
+                raise UserError(f"{name} must be one of {', '.join(known)}, got {value!r}")
         if self.num_rows < self.tolerance.fewest_rows:
             raise UserError(
                 f"num_rows {self.num_rows} is too few: below {self.tolerance.fewest_rows} the "
@@ -89,6 +94,8 @@ class GrokMonitor:
             settings: How to look.
             on_event: Called when a watched set changes its state.
         """
+        if settings is not None and not isinstance(settings, MonitorSettings):
+            raise UserError(f"settings must be MonitorSettings(…), got {type(settings).__name__}")
         self._settings = settings or MonitorSettings()
         self._call = ModelCall(model=model, forward=forward, head=self._settings.head)
         self._on_event = [on_event] if callable(on_event) else list(on_event)
@@ -123,20 +130,24 @@ class GrokMonitor:
 
         Args:
             step: Updates taken so far.
-            train_accuracy: On training data; says that the training set is fitted.
-            train_loss: Mean cross-entropy on training data, for those without an accuracy. With
-                neither the model's confidence on the seen inputs is used.
+            train_accuracy: Between 0 and 1, on training data as they are: not augmented, not mixed,
+                and best with dropout off. Says that the training set is fitted.
+            train_loss: Mean cross-entropy on training data, for those without an accuracy; without
+                label smoothing. With neither the model's confidence on the seen inputs is used.
             posterior: Read its epistemic uncertainty too.
         """
         started = perf_counter()
         self._history.require_later(step)
+        fit = SignsOfFit(
+            train_accuracy=_number("train_accuracy", train_accuracy),
+            train_loss=_number("train_loss", train_loss),
+        )
         measured = self._measured()
         if posterior is not None:
             measured = {
                 name: replace(found, posterior_epistemic=self._posterior_epistemic(name, posterior))
                 for name, found in measured.items()
             }
-        fit = SignsOfFit(train_accuracy=_number(train_accuracy), train_loss=_number(train_loss))
         num_events = len(self.events)
         self._history.add(step, measured, fit, self._network_ratio(measured))
         reading = self._history.timed(perf_counter() - started)
@@ -271,5 +282,18 @@ class GrokMonitor:
         return Mean.of(stream.decomposition().epistemic)
 
 
-def _number(value: float | Tensor | None) -> float | None:
-    return None if value is None else float(value)
+def _number(name: str, value: float | Tensor | None) -> float | None:
+    """A sign of fit as a plain number; a loss that is not finite is one too: training broke."""
+    if value is None:
+        return None
+    if isinstance(value, Tensor) and value.numel() != 1:
+        raise UserError(f"{name} must be one number, got a tensor of shape {list(value.shape)}")
+    number = float(value)
+    # Averages of float32 can end just above one.
+    if name == "train_accuracy" and not 0.0 <= number <= 1.0 + 1e-6:
+        raise UserError(f"train_accuracy must be a share between 0 and 1, got {number:g}")
+    if name == "train_loss" and number < 0.0:
+        raise UserError(
+            f"train_loss must be a mean cross-entropy, which is 0 or more, got {number:g}"
+        )
+    return number
