@@ -85,7 +85,9 @@ def test_a_monitor_looks_at_a_model_on_a_gpu(noise_on: str, where: str) -> None:
     loader = DataLoader(TensorDataset(held_out, torch.zeros(len(held_out), device=where)), 32)
     monitor = GrokMonitor(model, seen, {"a": held_out, "b": loader}, settings=settings)
     for step in range(3):
-        reading = monitor.update(step, train_loss=inputs().sum(), posterior=Point.of(model))
+        reading = monitor.update(
+            step, train_loss=inputs().square().mean(), posterior=Point.of(model)
+        )
     assert reading["a"].tolerance > 0
     assert monitor.network_tolerance("b").value > 0
 

@@ -12,6 +12,15 @@ from epigrok.runs import interruption
 from epigrok.runs.interruption import STOPPING_SIGNALS, stop_on_signal
 
 
+@pytest.fixture
+def hangup() -> Iterator[None]:
+    """A terminal that can be closed: under `nohup` these tests would not hear it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangup")
 @pytest.mark.parametrize("number", STOPPING_SIGNALS)
 def test_a_signal_is_a_request_and_handlers_come_back(number: signal.Signals) -> None:
     before = {known: signal.getsignal(known) for known in STOPPING_SIGNALS}
@@ -22,6 +31,7 @@ def test_a_signal_is_a_request_and_handlers_come_back(number: signal.Signals) ->
     assert {known: signal.getsignal(known) for known in STOPPING_SIGNALS} == before
 
 
+@pytest.mark.usefixtures("hangup")
 @pytest.mark.parametrize("number", STOPPING_SIGNALS)
 def test_a_signal_that_a_library_took_is_taken_back(number: signal.Signals) -> None:
     taken: list[int] = []
