@@ -86,6 +86,7 @@ with stop_on_signal() as stop:
 """
 
 
+@pytest.mark.usefixtures("hangup")
 def test_a_run_whose_terminal_is_closed_can_still_print_and_save() -> None:
     saved, writing = os.pipe()
     os.set_inheritable(writing, True)
