@@ -20,7 +20,7 @@ _SMALL: dict[str, dict[str, Any]] = {
     # Decay then stays as strong against gradients in the transition as it was before.
     "wide posterior, gradients cut": {"optim.ess": 1e7, "optim.clip_norm": 0.06},
     "wide posterior, inputs apart": {"optim.ess": 1e7, "task.shares_inputs": False},
-    "as icl-tiny-ivon": {
+    "as tried on icl-tiny-ivon": {
         "optim.ess": 3e6,
         "optim.lr": 0.2,
         "optim.clip_radius": 0.01,
