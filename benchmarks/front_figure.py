@@ -23,7 +23,7 @@ from torch import nn
 import epigrok
 from epigrok.config.splits import ID_TRAIN, OOD_VAL
 from epigrok.figures.style import BLACK, BLUE, GREY, TEXT_WIDTH, VERMILION, publication_style
-from epigrok.monitor.states import StateRule
+from epigrok.monitor.rule import StateRule
 from epigrok.posteriors import WeightNoise
 from epigrok.tasks import Batch, TaskFamily, build_family, sample_world
 from epigrok.training import TrainState, initial_state, training_steps

@@ -1,7 +1,8 @@
 """The rules on recorded runs: states, false alarms, misses, lag."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +11,9 @@ from benchmarks.detection.first_rule import FirstReading, first_rule_states
 from benchmarks.detection.statistics import ERROR, Table
 from epigrok.monitor import Confirm, Reading, Standing, StateRule, ToleranceRatio, follow
 
-THIRD_RULE = StateRule(kept_from=-2.0, seen_steady_from=None)
+FOURTH_RULE = StateRule(by_heart_deviations=inf)
+"""Without the clause of the fifth."""
+THIRD_RULE = replace(FOURTH_RULE, kept_from=-2.0, seen_steady_from=None)
 """Without the clauses of the fourth, which ask for answers that stored looks do not have."""
 GENERAL, NOT_GENERAL = 0.9, 0.5
 """Generality (balanced accuracy above chance) from which a set is generalised, up to which not."""

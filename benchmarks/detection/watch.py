@@ -24,7 +24,7 @@ import torch
 
 from benchmarks.detection.accuracies import generality
 from benchmarks.detection.data import Rows
-from benchmarks.detection.judging import THIRD_RULE
+from benchmarks.detection.judging import FOURTH_RULE, THIRD_RULE
 from benchmarks.detection.rivals import COLUMNS as RIVALS
 from benchmarks.detection.rivals import rival_numbers
 from benchmarks.detection.suite import SUITE
@@ -33,11 +33,12 @@ from epigrok.monitor import SEEN, GrokMonitor, MonitorSettings, SetReading, Stat
 
 MEASURED = (
     "state", "unreadable", "tolerance_ratio", "tolerance_ratio_log_se", "network_ratio",
-    "network_ratio_log_se", "steadiness", "kept",
+    "network_ratio_log_se", "steadiness", "kept", "predictability", "predictability_se",
 )  # fmt: skip
 COLUMNS = (
     "run", "kind", "truth", "watched", "step", "generality", "16 labels", "64 labels",
     "train accuracy", "chance", "seen confidence", "seen steadiness", "seen tolerance",
+    "seen predictability", "seen predictability_se",
     "train seconds", "look seconds", *MEASURED,
 )  # fmt: skip
 Row = dict[str, Any]
@@ -54,6 +55,8 @@ class Way:
 WAYS = {
     "": Way(),
     "nothing-passed": Way(passes_accuracy=False),
+    "fourth-rule": Way(rule=FOURTH_RULE),
+    "fourth-rule-nothing-passed": Way(rule=FOURTH_RULE, passes_accuracy=False),
     "third-rule": Way(rule=THIRD_RULE),
     "third-rule-nothing-passed": Way(rule=THIRD_RULE, passes_accuracy=False),
 }
@@ -108,6 +111,8 @@ def watched_rows(
                     "seen confidence": reading[SEEN].confidence,
                     "seen steadiness": reading[SEEN].steadiness,
                     "seen tolerance": reading[SEEN].tolerance,
+                    "seen predictability": reading[SEEN].predictability,
+                    "seen predictability_se": reading[SEEN].predictability_se,
                     "train seconds": look.train_seconds,
                     "look seconds": reading.seconds,
                     **_measured(reading[watched]),

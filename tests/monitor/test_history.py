@@ -77,6 +77,29 @@ def test_the_whole_network_is_asked_only_where_an_announcement_hangs_on_it() -> 
     assert [not isnan(ratio) for ratio in ratios] == [ratio == 0.9 for ratio in GROKKING]
 
 
+def by_heart(ratio: float) -> dict[str, SetMeasure]:
+    """Watched answers follow from seen ones, which do not follow from each other."""
+    predictable = {SEEN: Mean(0.0, 0.05), "held out": Mean(0.7, 0.05)}
+    return {
+        name: replace(found, predictability=predictable[name])
+        for name, found in measured(ratio).items()
+    }
+
+
+def test_a_set_learnt_by_heart_is_not_announced_also_after_a_replay() -> None:
+    history = followed([0.1, 0.1])
+    for step in (300, 400, 500):
+        history.add(step, by_heart(0.9), FITTED)
+    assert history.standings["held out"].state == "generalising"
+    assert history.readings[-1]["held out"].predictability == 0.7
+    again = History(("held out",), RULE)
+    again.replay(history.readings)
+    assert again.standings == history.standings
+    restored = History(("held out",), RULE)
+    restored.restore(json.loads(json.dumps(history.to_json())))
+    assert restored.readings[-1]["held out"].predictability_se == 0.05
+
+
 def test_steps_must_go_on() -> None:
     history = followed([0.1, 0.1])
     with pytest.raises(UserError, match="step 100 does not come after step 100"):

@@ -264,12 +264,6 @@ BAD_USE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: updated(train_accuracy=97.0),
         "train_accuracy must be a share between 0 and 1, got 97",
     ),
-    "an accuracy that is none": (lambda: updated(train_accuracy=float("nan")), "share between"),
-    "several accuracies": (
-        lambda: updated(train_accuracy=torch.ones(3)),
-        r"train_accuracy must be one number, got a tensor of shape \[3\]",
-    ),
-    "a negative loss": (lambda: updated(train_loss=-1.0), "mean cross-entropy, which is 0 or more"),
     "a negative step": (lambda: updated(step=-1), "step must be a whole number from 0 on, got -1"),
 }
 

@@ -5,7 +5,8 @@ from math import exp, nan
 
 import pytest
 
-from epigrok.monitor.states import Confirm, Reading, Standing, State, StateRule, follow
+from epigrok.monitor.rule import StateRule
+from epigrok.monitor.states import Confirm, Reading, Standing, State, follow
 from epigrok.monitor.tolerance import ToleranceRatio
 
 RULE = StateRule(
@@ -22,6 +23,8 @@ RULE = StateRule(
     fit_may_fall_by=0.2,
     kept_from=0.5,
     spike_over=1.1,
+    by_heart_share=0.5,
+    by_heart_deviations=3.0,
 )
 SEEN_MEMORISING = Standing(has_memorised=True)
 ANNOUNCED = Standing(state="generalised", has_generalised=True, sure_step=100)
@@ -88,6 +91,41 @@ def test_answers_that_change_from_look_to_look_are_not_generalised(
     assert follow(before, reading, RULE).state == after
     kept = Standing(state="generalised", has_generalised=True)
     assert follow(kept, replace(reading, ratio=0.55), RULE).state == "generalised"
+
+
+@pytest.mark.parametrize(
+    ("of_seen", "of_watched", "error", "after"),
+    [
+        (0.0, 0.5, 0.1, "generalising"),
+        (0.29, 0.6, 0.1, "generalising"),
+        (0.31, 0.6, 0.01, "generalised"),  # more than half as well
+        (0.0, 0.29, 0.1, "generalised"),  # not surely worse
+        (0.6, 0.1, 0.01, "generalised"),
+        (nan, 0.6, nan, "generalised"),
+        (0.0, nan, nan, "generalised"),
+    ],
+)
+def test_seen_answers_that_follow_less_from_each_other_are_by_heart(
+    of_seen: float, of_watched: float, error: float, after: State
+) -> None:
+    reading = reading_of(
+        0.9, seen_predictability=of_seen, predictability=of_watched, predictability_error=error
+    )
+    before = Standing(state="memorising", has_memorised=True)
+    standing = follow(before, reading, RULE)
+    assert standing.state == after
+    assert (standing.unreadable is None) == (after == "generalised")
+    assert standing.sure_step == (0 if after == "generalised" else None)
+
+
+def test_what_generalised_stays_so_whatever_its_answers_follow_from() -> None:
+    by_heart = reading_of(
+        0.9, seen_predictability=0.0, predictability=0.9, predictability_error=0.1
+    )
+    kept = follow(replace(ANNOUNCED, sure_step=0), by_heart, RULE)
+    assert (kept.state, kept.unreadable, kept.sure_step) == ("generalised", None, 0)
+    lost = Standing(state="lost", has_generalised=True, has_memorised=True)
+    assert follow(lost, by_heart, RULE).state == "lost"
 
 
 def kept_states(looks: list[tuple[int, float, float, float]], start: Standing = ANNOUNCED) -> str:
@@ -308,6 +346,8 @@ def test_the_whole_network_is_not_asked_where_nothing_depends_on_it(
     follow(Standing(), reading_of(0.9, train_accuracy=0.5), RULE, never)
     memorised = Standing(state="memorising", has_memorised=True)
     follow(memorised, reading_of(0.9, steadiness=0.5), RULE, never)
+    by_heart = reading_of(0.9, seen_predictability=0.0, predictability=1, predictability_error=0.1)
+    follow(memorised, by_heart, RULE, never)
     follow(Standing(), reading_of(0.79), RULE, never)  # neither held nor sure
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from epigrok.extras import extra_named
 from epigrok.monitor.history import History
 from epigrok.monitor.readings import SetReading
-from epigrok.monitor.states import StateRule
+from epigrok.monitor.rule import StateRule
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _DEVIATIONS = 2.0

@@ -1,17 +1,19 @@
 """All looks so far: the state of every watched set, its events and the table of readings."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from math import isfinite, nan
+from dataclasses import asdict, replace
+from math import hypot, isfinite, nan
 from numbers import Integral
 from typing import Any
 
 import torch
 
 from epigrok.errors import UserError
-from epigrok.monitor.measuring import SEEN, SetMeasure
+from epigrok.monitor.fit import SignsOfFit
+from epigrok.monitor.measuring import SEEN, Mean, SetMeasure
 from epigrok.monitor.readings import COLUMNS, Event, MonitorReading, SetReading
-from epigrok.monitor.states import Reading, Standing, StateRule, follow
+from epigrok.monitor.rule import StateRule
+from epigrok.monitor.states import Reading, Standing, follow
 from epigrok.monitor.tolerance import (
     ToleranceRatio,
     chance_corrected_agreement,
@@ -20,18 +22,10 @@ from epigrok.monitor.tolerance import (
 
 Answers = Mapping[str, tuple[int, ...]]
 """Set -> the network's answers to its rows at one look."""
-_FORMAT = 3
+_FORMAT = 4
 """Of what `to_json` writes."""
 _CLOSE = 1.02
 """Of looks whose steps are closer, not all answers are kept."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SignsOfFit:
-    """What says that the training set is fitted; with neither, the confidence on seen inputs."""
-
-    train_accuracy: float | None = None
-    train_loss: float | None = None
 
 
 class History:
@@ -94,6 +88,7 @@ class History:
                 seen_confidence=seen.confidence.value,
                 seen_steadiness=seen_steadiness,
                 **asdict(fit),
+                **_predictability(measured[name].predictability, seen.predictability),
             )
             confirm = _Once(network_ratio, name) if network_ratio is not None else None
             standings[name] = follow(before, reading, self._rule, confirm)
@@ -139,6 +134,7 @@ class History:
                     kept=found.kept,
                     seen_confidence=seen.confidence,
                     seen_steadiness=seen.steadiness,
+                    **_predictability(_predicted(found), _predicted(seen)),
                 )
                 standing = follow(before, reading, self._rule, _recorded(found))
                 if standing.state != before.state:
@@ -206,6 +202,19 @@ def _agreement(before: tuple[int, ...], now: tuple[int, ...]) -> float:
     first_N, second_N = torch.tensor(before), torch.tensor(now)
     num_classes = int(max(*before, *now)) + 1
     return float(chance_corrected_agreement(first_N, second_N[None], max(1, num_classes)))
+
+
+def _predictability(watched: Mean, seen: Mean) -> dict[str, float]:
+    """What a reading has of them."""
+    return {
+        "predictability": watched.value,
+        "seen_predictability": seen.value,
+        "predictability_error": hypot(watched.standard_error, seen.standard_error),
+    }
+
+
+def _predicted(found: SetReading) -> Mean:
+    return Mean(found.predictability, found.predictability_se)
 
 
 class _Once:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.utils.data import (
     BatchSampler,
@@ -34,6 +35,22 @@ from epigrok.posteriors.calling import LABELS, split_batch
 _INPUTS_PER_BATCH = 256
 _MOST_COMPARED = 65_536
 """Inputs of a set that are compared with another set's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputColumns:
+    """Inputs as a table, one row each."""
+
+    numbers: Float[Tensor, "N numbers"]
+    names: Int[Tensor, "N names"]
+    """Tokens and other whole numbers, of which it only matters whether two are equal."""
+
+    def is_like(self, other: "InputColumns") -> bool:
+        """Whether both have the same columns."""
+        return (self.numbers.shape[1], self.names.shape[1]) == (
+            other.numbers.shape[1],
+            other.names.shape[1],
+        )
 
 
 @dataclass(frozen=True)
@@ -55,6 +72,25 @@ class InputSet:
         """Types and shapes of the first batch."""
         parts = [f"{part.dtype} of shape {list(part.shape)}" for part in _tensors(self.batches[0])]
         return ", ".join(parts)
+
+    def columns(self, most_rows: int, most_columns: int) -> InputColumns | None:
+        """The inputs as a table, of more than so many rows or columns some that are evenly spread.
+
+        None where batches differ in more than their length.
+        """
+        parts = [list(_tensors(batch)) for batch in self.batches]
+        if len({tuple(part.shape[1:] for part in batch) for batch in parts}) > 1:
+            return None
+        rows = spread(sum(self.sizes), most_rows)
+        flat = [torch.cat(same).cpu()[rows].reshape(len(rows), -1) for same in zip(*parts)]
+        whole = [part[:, spread(part.shape[1], most_columns)] for part in flat]
+        numbers = [part for part in whole if part.is_floating_point() or part.dtype == torch.uint8]
+        names = [part for part in whole if all(part is not number for number in numbers)]
+        nothing = whole[0].new_zeros(len(whole[0]), 0)
+        return InputColumns(
+            numbers=torch.cat([part.double() for part in [nothing, *numbers]], dim=1),
+            names=torch.cat([part.long() for part in [nothing, *names]], dim=1),
+        )
 
     def to(self, device: torch.device) -> "InputSet":
         """The same inputs on another device."""
@@ -95,7 +131,7 @@ def _batches(source: Any, name: str, at_most: int) -> Iterator[Any]:
         whole = _checked(_without_labels(source), name)
         number = num_inputs(whole)
         if number:
-            yield _picked(whole, _spread(number, at_most))
+            yield _picked(whole, spread(number, at_most))
         return
     if isinstance(source, DataLoader) and _takes_all(source):
         yield from _of_dataset(source.dataset, source.collate_fn, source.batch_size, name, at_most)
@@ -133,7 +169,7 @@ def _of_dataset(
     dataset: Any, collate: Any, batch_size: int | None, name: str, at_most: int
 ) -> Iterator[Any]:
     # By index and not through the loader, whose order may be shuffled.
-    chosen = _spread(len(dataset), at_most).tolist()
+    chosen = spread(len(dataset), at_most).tolist()
     size = batch_size or _INPUTS_PER_BATCH
     for start in range(0, len(chosen), size):
         batch = collate([dataset[index] for index in chosen[start : start + size]])
@@ -167,7 +203,7 @@ def _without_labels(batch: Any) -> Any:
     return batch
 
 
-def _spread(number: int, at_most: int) -> Tensor:
+def spread(number: int, at_most: int) -> Tensor:
     """Evenly spaced indices, so that a set in order of its classes is taken fairly."""
     return torch.linspace(0, number - 1, min(number, at_most)).round().long()
 

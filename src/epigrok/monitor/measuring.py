@@ -63,6 +63,8 @@ class SetMeasure:
     """The network's own; -1 where its output is not finite."""
     posterior_epistemic: Mean = Mean()
     """Mutual information under a posterior that was passed."""
+    predictability: Mean = Mean()
+    """How well the answers follow from those to the seen inputs: see `predictability.py`."""
 
 
 class HeadDraws:

@@ -10,13 +10,15 @@ from typing import Any, Literal, get_args
 from torch import Tensor, nn
 
 from epigrok.errors import UserError
-from epigrok.monitor.history import Answers, History, SignsOfFit
+from epigrok.monitor.fit import SignsOfFit
+from epigrok.monitor.history import Answers, History
 from epigrok.monitor.inputs import require_apart, taken
 from epigrok.monitor.measuring import SEEN, HeadDraws, Mean, SetMeasure, measure, measure_network
 from epigrok.monitor.noise import NoisyNetwork
+from epigrok.monitor.predictability import Predictability
 from epigrok.monitor.readings import Event, MonitorReading
+from epigrok.monitor.rule import StateRule
 from epigrok.monitor.set_rows import Answered, ModelCall, SetRows
-from epigrok.monitor.states import StateRule
 from epigrok.monitor.tolerance import (
     Tolerance,
     ToleranceRatio,
@@ -114,6 +116,7 @@ class GrokMonitor:
             for name, inputs in sets.items()
         }
         self._draws = HeadDraws(self._settings.tolerance)
+        self._predictability = Predictability(self._rows)
         self._history = History(tuple(watched), self._settings.rule)
         for name, rows in self._rows.items():
             self._try(name, rows)
@@ -138,11 +141,8 @@ class GrokMonitor:
         """
         started = perf_counter()
         self._history.require_later(step)
-        fit = SignsOfFit(
-            train_accuracy=_number("train_accuracy", train_accuracy),
-            train_loss=_number("train_loss", train_loss),
-        )
-        measured = self._measured()
+        fit = SignsOfFit.given(train_accuracy, train_loss)
+        measured = self._predictability.added_to(self._measured())
         if posterior is not None:
             measured = {
                 name: replace(found, posterior_epistemic=self._posterior_epistemic(name, posterior))
@@ -280,20 +280,3 @@ class GrokMonitor:
             logits_NC = self._rows[name].logits_under(self._call, posterior.sample(index))
             stream.add(log_probabilities(logits_NC))
         return Mean.of(stream.decomposition().epistemic)
-
-
-def _number(name: str, value: float | Tensor | None) -> float | None:
-    """A sign of fit as a plain number; a loss that is not finite is one too: training broke."""
-    if value is None:
-        return None
-    if isinstance(value, Tensor) and value.numel() != 1:
-        raise UserError(f"{name} must be one number, got a tensor of shape {list(value.shape)}")
-    number = float(value)
-    # Averages of float32 can end just above one.
-    if name == "train_accuracy" and not 0.0 <= number <= 1.0 + 1e-6:
-        raise UserError(f"train_accuracy must be a share between 0 and 1, got {number:g}")
-    if name == "train_loss" and number < 0.0:
-        raise UserError(
-            f"train_loss must be a mean cross-entropy, which is 0 or more, got {number:g}"
-        )
-    return number

@@ -13,6 +13,9 @@ from epigrok.monitor.measuring import SetMeasure
 from epigrok.monitor.states import Standing, State
 from epigrok.monitor.tolerance import ToleranceRatio
 
+MEANS = ("predictability", "calibrated_epistemic", "posterior_epistemic", "entropy", "confidence")
+"""What is reported with a standard error over rows."""
+
 
 class Event(NamedTuple):
     """A watched set has changed its state."""
@@ -41,6 +44,10 @@ class SetReading:
     """Cohen's κ between the answers and those of a look a tenth of the steps before."""
     kept: float = nan
     """The same with those of the last look that was sure of "generalised"."""
+    predictability: float = nan
+    """Cohen's κ between the answers and what the answers to the seen inputs predict; each seen
+    answer is predicted from the others."""
+    predictability_se: float = nan
     tolerance: float = nan
     """τ: the relative noise that leaves the answers as they are."""
     tolerance_log_se: float = nan
@@ -71,10 +78,7 @@ class SetReading:
         kept: float = nan,
     ) -> "SetReading":
         """What was measured, and where it leaves the set."""
-        means = {
-            name: getattr(measure, name)
-            for name in ("calibrated_epistemic", "posterior_epistemic", "entropy", "confidence")
-        }
+        means = {name: getattr(measure, name) for name in MEANS}
         ratios = {"tolerance_ratio": ratio, "network_ratio": confirmed}
         known = {name: value for name, value in ratios.items() if value is not None}
         return cls(

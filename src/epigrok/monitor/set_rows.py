@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from epigrok.errors import UserError
-from epigrok.monitor.inputs import InputSet
+from epigrok.monitor.inputs import InputColumns, InputSet
 from epigrok.monitor.noise import NoisyNetwork, answers_of
 from epigrok.monitor.searching import searched_tolerance
 from epigrok.monitor.tolerance import Tolerance, ToleranceSettings
@@ -59,6 +59,11 @@ class SetRows:
     def described(self) -> str:
         """What the model is called on, in words."""
         return self._inputs.described
+
+    def columns(self, most_rows: int, most_columns: int) -> InputColumns | None:
+        """The inputs as a table, where each has one row and all are alike; known after a pass."""
+        has_one_each = [len(rows) for rows in self._chosen] == list(self._inputs.sizes)
+        return self._inputs.columns(most_rows, most_columns) if has_one_each else None
 
     def head_inputs(self, call: ModelCall) -> HeadInputs:
         """The features of the rows, and the head that answers them."""

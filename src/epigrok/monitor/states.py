@@ -4,14 +4,17 @@
 
 A set is *fitting* until the training inputs are fitted: before that both tolerances are small and
 their ratio says nothing. Then the ratio decides. Below `threshold` the set is *memorising*, or
-*lost* if it had generalised before. Above it the set is *generalising* until two things hold, and
+*lost* if it had generalised before. Above it the set is *generalising* until three things hold, and
 then it has *generalised*:
 
 * the ratio is two standard errors above the threshold that applies (see below);
 * the answers agree with those of a look at least a tenth of the steps earlier. If nine in ten
   answers were right at both looks, at most two in ten can differ. A network that can only just
   memorise has a high ratio, because the margins of its training inputs are small; but its other
-  answers keep changing.
+  answers keep changing;
+* the answers to seen inputs are about as predictable from each other as the watched ones are from
+  them (`predictability.py`). A network that is smooth between rows it learnt by heart is as firm
+  there as a rule is, and its answers are as steady.
 
 Which threshold applies depends on what was seen of the set since the fit. Just after the fit the
 training inputs have small margins even while they are being memorised, so the ratio is high and on
@@ -38,73 +41,16 @@ from dataclasses import dataclass, replace
 from math import exp, inf, nan
 from typing import Literal
 
+from epigrok.monitor.rule import StateRule
 from epigrok.monitor.tolerance import ToleranceRatio
 
 Confirm = Callable[[], ToleranceRatio]
 """Measures the ratio again, with noise on the whole network. Called only where it matters."""
 State = Literal["fitting", "memorising", "generalising", "generalised", "lost"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class StateRule:
-    """The constants of the rule.
-
-    Chosen on the development and the held-out kinds of `benchmarks/detection` together, 114 runs
-    (39 read anew at every look, of 75 the stored looks, where every fourth has the whole network).
-    With two standard errors, thresholds from 0.35 to 0.38 gave no false alarm and no miss there.
-    Two standard errors below, ratios of the whole network were at most 0.35 where a set had not
-    generalised (parity of few inputs, at the first look after the fit) and ended at 0.38 or more
-    where it had (S4, where training stops soon after the transition).
-
-    What is said of sets that were never seen memorising came with the third rule. It was chosen on
-    these and on the first eight runs of the fresh kinds, before any other fresh run was read.
-
-    `seen_steady_from`, `kept_from` and `spike_over` came with the fourth rule; nothing else moved.
-    They were chosen on 26 runs of the fresh and the held-out kinds, before any later kind was read.
-    """
-
-    threshold: float = 0.37
-    """Ratio that separates sets that have generalised from sets that have not. As low as it can be,
-    because a set that is watched while it groks should not be missed."""
-    deviations: float = 2.0
-    """Standard errors by which a ratio must pass the threshold."""
-    steady_from: float = 0.8
-    """Agreement with the answers of an earlier look, above chance, from which they are steady."""
-    steady_over: float = 1.1
-    """Steps over those of that earlier look, at least. Looks in the benchmark are 1.14 times apart
-    or more; where they are closer, answers have had no time to change between two."""
-    held_threshold: float = 0.5
-    """The same for a set that was never seen memorising and whose ratio has held. Two standard
-    errors below, those of memorisers were then at most 0.38 (connected graphs, little data), and
-    all that generalised at once passed 0.5."""
-    fresh_threshold: float = 0.74
-    """The same for a set of which nothing is known yet. Two standard errors below, the ratios of
-    random and of half-learnt labels just after their fit were at most 0.48."""
-    stretch: float = 1.5
-    """Steps, over those at which a ratio was first above the threshold, until it has held. At 1.5
-    times the step of their fit, memorisers had lost most of what they were to lose."""
-    may_fall_to: float = 0.8
-    """Share of that first ratio which must be left after the stretch; a fall to less begins another
-    one. What generalises at once has a ratio that stays or rises. No run needed this clause."""
-    fitted_accuracy: float = 0.95
-    """Training accuracy, above chance, at which fitting ends."""
-    fitted_confidence: float = 0.8
-    """The same for exp(-training loss) and for the confidence on seen inputs."""
-    seen_steady_from: float | None = 0.95
-    """Agreement of the answers to seen inputs with those of an earlier look, above chance, that
-    confidence needs beside it: random labels can be answered with confidence before they are
-    fitted, and then the answers still change. With 0.95 the training accuracy above chance was 0.94
-    or more where labels were random when the gate opened; with 0.9 `spirals-random` is announced.
-    None asks for nothing."""
-    fit_may_fall_by: float = 0.15
-    """A training set that was fitted stays so down to this much below."""
-    kept_from: float = 0.5
-    """Agreement with the answers of the last sure look, above chance, below which most changed. If
-    nine in ten were right then, at most six in ten are now; where nine in ten are right at both
-    looks, eight in ten agree. No run asked for another value."""
-    spike_over: float = 1.02
-    """Steps over those at which answers were first seen changed, until that is no spike. No run
-    asked for another value."""
+_BY_HEART = (
+    "these answers follow from those to the seen inputs, which do not follow from each other: the "
+    "seen ones may be learnt by heart"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +83,12 @@ class Reading:
     """Mean of the highest probability on the seen inputs."""
     seen_steadiness: float = nan
     """The same as `steadiness` of the seen inputs; needed with their confidence only."""
+    predictability: float = nan
+    """How well the watched answers follow from the seen ones; nan where nobody can say."""
+    seen_predictability: float = nan
+    """How well each seen answer follows from the others."""
+    predictability_error: float = nan
+    """Standard error of the difference between the two."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,15 +148,18 @@ def follow(
         return replace(standing, unreadable=ratio.reason)
     standing = _marked(standing, reading, has_held, rule)
     lowest, highest = ratio.interval(rule.deviations)
-    state = _state_of(standing, ratio.value, rule)
+    state, by_heart = _state_of(standing, ratio.value, rule), None
     if lowest >= needed and _is_steady(reading, rule):
-        state = "generalised"
-        standing = replace(standing, sure_step=reading.step, has_changed=False)
+        if not _is_by_heart(reading, rule):
+            state = "generalised"
+            standing = replace(standing, sure_step=reading.step, has_changed=False)
+        elif state != "generalised":
+            by_heart = _BY_HEART
     return replace(
         standing,
         state=state,
         since_step=standing.since_step if state == standing.state else reading.step,
-        unreadable=None,
+        unreadable=by_heart,
         has_generalised=standing.has_generalised or state == "generalised",
         has_memorised=standing.has_memorised or highest < rule.threshold,
     )
@@ -262,6 +217,13 @@ def _is_steady(reading: Reading, rule: StateRule) -> bool:
     return reading.steadiness >= rule.steady_from
 
 
+def _is_by_heart(reading: Reading, rule: StateRule) -> bool:
+    """Whether seen answers surely follow from each other much less than watched ones from them."""
+    gap = reading.predictability - reading.seen_predictability
+    is_wide = reading.seen_predictability < rule.by_heart_share * reading.predictability
+    return is_wide and gap >= rule.by_heart_deviations * reading.predictability_error
+
+
 def _has_held(standing: Standing, reading: Reading, rule: StateRule) -> bool:
     """Whether the ratio stayed above the threshold for a whole stretch, and did not fall."""
     if standing.above_since is None or reading.step < rule.stretch * standing.above_since:
@@ -288,7 +250,8 @@ def _would_change_sides(
         return False
     if standing.state == "generalised":
         return reading.ratio < rule.threshold
-    return reading.ratio >= needed and _is_steady(reading, rule)
+    is_sure = _is_steady(reading, rule) and not _is_by_heart(reading, rule)
+    return reading.ratio >= needed and is_sure
 
 
 def _state_of(standing: Standing, ratio: float, rule: StateRule) -> State:

@@ -1,0 +1,231 @@
+"""Predictions of answers from answers: closed forms against refits, and what they tell apart."""
+
+from dataclasses import replace
+from math import hypot, inf, isnan, nan
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, one_hot
+
+from epigrok.monitor import SEEN, GrokMonitor, MonitorSettings, StateRule, Tolerance
+from epigrok.monitor.inputs import taken
+from epigrok.monitor.measuring import Mean, SetMeasure
+from epigrok.monitor.predictability import Predictability, _Predictor, _predictor
+from epigrok.monitor.set_rows import SetRows
+from epigrok.random_streams import integers, normal, stream_key
+
+UNREAD = SetMeasure(
+    num_rows=0,
+    tolerance=Tolerance(value=nan, reason="not measured"),
+    chance=0.0,
+    calibrated_epistemic=Mean(),
+    entropy=Mean(),
+    confidence=Mean(),
+)
+
+
+def rows_of(inputs: object, name: str = SEEN, at_most: int = 1024) -> SetRows:
+    """As after a pass of a model that answers each input once."""
+    found = SetRows(taken(inputs, name, at_most), "all", at_most)
+    found._chosen = [torch.arange(size) for size in found._inputs.sizes]
+    return found
+
+
+def kappas(
+    seen_x: object, watched_x: object, seen_y: Tensor, watched_y: Tensor
+) -> dict[str, float]:
+    rows = {SEEN: rows_of(seen_x), "held out": rows_of(watched_x, "held out")}
+    answers = {SEEN: seen_y, "held out": watched_y}
+    measured = {n: replace(UNREAD, answers=tuple(y.tolist())) for n, y in answers.items()}
+    found = Predictability(rows).added_to(measured)
+    return {name: measure.predictability.value for name, measure in found.items()}
+
+
+def drawn(name: str, *shape: int) -> Tensor:
+    return normal(stream_key(0, name), shape)
+
+
+def predictor_of(seen_x: Tensor, own_x: Tensor) -> _Predictor:
+    seen, own = (rows_of(x).columns(1024, 4096) for x in (seen_x, own_x))
+    found = _predictor(seen, own)
+    assert found is not None
+    return found
+
+
+def kernel(of: Tensor, seen: Tensor, width_of: Tensor) -> Tensor:
+    """The kernel by its definition, one pair at a time."""
+    spread = width_of.std(dim=0, correction=0)
+    scaled, others, own = ((x - width_of.mean(dim=0)) / spread for x in (of, seen, width_of))
+    pairs = [float((a - b).square().sum()) for i, a in enumerate(own) for b in own[:i]]
+    width = sorted(2 * pairs)[len(pairs) - 1]
+    return torch.stack(
+        [torch.stack([(-(a - b).square().sum() / width).exp() for b in others]) for a in scaled]
+    )
+
+
+def test_a_left_out_row_is_predicted_as_a_refit_without_it_does() -> None:
+    x, y = drawn("x", 14, 3).double(), integers(stream_key(0, "y"), 3, (14,))
+    found = predictor_of(x, x)
+    targets = one_hot(y).double()
+    targets -= targets.mean(dim=0)
+    kernel_NN = kernel(x, x, x)
+    predicted = []
+    for row in range(14):
+        others = [n for n in range(14) if n != row]
+        ridge = kernel_NN[others][:, others] + 0.1 * torch.eye(13)
+        predicted.append(kernel_NN[row, others] @ torch.linalg.solve(ridge, targets[others]))
+    refit = torch.stack(predicted)
+    coefficients = found._inverse_NN @ targets
+    closed = targets - coefficients / found._inverse_NN.diagonal()[:, None]
+    torch.testing.assert_close(closed, refit)
+
+
+def test_a_watched_row_is_predicted_as_refits_without_one_row_of_its_answer_do() -> None:
+    x, y = drawn("x", 14, 3).double(), torch.arange(14) % 2
+    watched, own = drawn("watched", 40, 3).double(), torch.arange(40) % 2
+    targets = one_hot(y).double()
+    targets -= targets.mean(dim=0)
+    kernel_NN, cross = kernel(x, x, x), kernel(watched, x, x)
+    hits = []
+    for row in range(40):
+        refits = []
+        for left_out in (n for n in range(14) if y[n] == own[row]):
+            others = [n for n in range(14) if n != left_out]
+            ridge = kernel_NN[others][:, others] + 0.1 * torch.eye(13)
+            refits.append(cross[row, others] @ torch.linalg.solve(ridge, targets[others]))
+        hits.append(int(torch.stack(refits).mean(dim=0).argmax()))
+    observed = sum(hit == int(a) for hit, a in zip(hits, own)) / 40
+    shares = [hits.count(c) / 40 for c in (0, 1)]
+    chance = 0.5 * sum(shares)
+    found = predictor_of(x, watched).agreement(y, own)
+    assert found.value == pytest.approx((observed - chance) / (1.0 - chance))
+
+
+@pytest.mark.parametrize("num_classes", [2, 10])
+def test_answers_that_follow_from_nothing_are_predicted_equally_badly(num_classes: int) -> None:
+    """Also where classes are balanced, so that a row that is left out makes its own class rarer."""
+    gaps = []
+    for repeat in range(40):
+        x, watched = drawn(f"x{repeat}", 80, 6), drawn(f"watched{repeat}", 200, 6)
+        y, own = (torch.arange(n) % num_classes for n in (80, 200))
+        found = kappas(x, watched, y, own)
+        gaps.append(found["held out"] - found[SEEN])
+    gap = torch.tensor(gaps)
+    assert abs(float(gap.mean())) < 3.0 * float(gap.std()) / 40**0.5
+    assert float(gap.std()) < 0.25
+
+
+def test_units_and_the_names_of_answers_do_not_matter() -> None:
+    x, watched = drawn("x", 100, 4), drawn("watched", 100, 4)
+    y, own = (x[:, 0] > 0).long(), (watched[:, 0] > 0).long()
+    plain = kappas(x, watched, y, own)
+    units = torch.tensor([1e6, 1.0, 1e-6, 30.0])
+    found = kappas(x * units, watched * units, 5 - 3 * y, 5 - 3 * own)
+    assert found == pytest.approx(plain)
+    assert plain[SEEN] > 0.5
+    constant = torch.cat([x, torch.full((100, 1), 0.1)], dim=1)
+    varied = torch.cat([watched, torch.full((100, 1), 0.1)], dim=1)
+    assert kappas(constant, varied, y, own) == pytest.approx(plain)
+
+
+def test_tokens_are_names_and_pictures_in_bytes_are_numbers() -> None:
+    tokens, other = (integers(stream_key(0, n), 7, (200, 3)) for n in ("tokens", "others"))
+    renamed = torch.tensor([3, 6, 0, 1, 5, 2, 4])
+    plain = kappas(tokens, other, tokens[:, 1] % 2, other[:, 1] % 2)
+    assert kappas(renamed[tokens], renamed[other], tokens[:, 1] % 2, other[:, 1] % 2) == plain
+    assert plain[SEEN] > 0.5
+    pictures = (torch.arange(256) % 256).to(torch.uint8)[:, None]
+    bright = (pictures[:, 0] > 127).long()
+    assert kappas(pictures, pictures, bright, bright)[SEEN] > 0.9
+    assert kappas(pictures.long(), pictures.long(), bright, bright)[SEEN] < 0.1
+
+
+def test_an_answer_that_no_seen_row_gives_is_never_predicted() -> None:
+    x, watched = drawn("x", 64, 2), drawn("watched", 64, 2)
+    found = kappas(x, watched, torch.arange(64) % 2, torch.full((64,), 7))
+    assert found["held out"] == 0.0
+
+
+@pytest.mark.parametrize(
+    "watched",
+    [
+        drawn("watched", 64, 5),
+        torch.full((64, 4), nan),
+        [drawn("first", 32, 4), drawn("second", 32, 3)],
+    ],
+    ids=["other columns", "not numbers", "ragged"],
+)
+def test_inputs_that_cannot_be_compared_say_nothing(watched: object) -> None:
+    y = torch.arange(64) % 2
+    found = kappas(drawn("x", 64, 4), watched, y, y)
+    assert isnan(found["held out"])
+    assert not isnan(found[SEEN])
+
+
+def test_outputs_that_are_not_finite_say_nothing() -> None:
+    y = torch.arange(64) % 2
+    assert isnan(kappas(drawn("x", 64, 4), drawn("watched", 64, 4), y, -y)["held out"])
+
+
+def test_of_many_rows_and_columns_some_are_taken() -> None:
+    x = drawn("x", 3000, 5)
+    assert rows_of(x, at_most=3000).columns(1024, 2).numbers.shape == (1024, 2)  # type: ignore[union-attr]
+    y = (x[:, 0] > 0).long()
+    rows = {SEEN: rows_of(x, at_most=3000)}
+    found = Predictability(rows).added_to({SEEN: replace(UNREAD, answers=tuple(y.tolist()))})
+    assert found[SEEN].predictability.value > 0.8
+
+
+def test_a_model_that_answers_at_several_positions_is_not_predicted() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(5, 16), nn.Linear(16, 5))
+    tokens, others = (integers(stream_key(0, n), 5, (128, 9)) for n in ("tokens", "others"))
+    reading = GrokMonitor(model, tokens, {"held out": others}).update(0)
+    assert isnan(reading["held out"].predictability)
+    settings = MonitorSettings(answered="last")
+    reading = GrokMonitor(model, tokens, {"held out": others}, settings=settings).update(0)
+    assert not isnan(reading["held out"].predictability)
+
+
+NUM_FEATURES = 100
+
+
+def monitored(x: Tensor, y: Tensor, watched: Tensor, rule: StateRule) -> GrokMonitor:
+    """A logistic regression, looked at as it is trained."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(NUM_FEATURES, 2))
+    optimiser = torch.optim.AdamW(model.parameters(), lr=0.03)
+    settings = MonitorSettings(rule=rule, num_rows=1024)
+    monitor = GrokMonitor(model, x, {"held out": watched}, settings=settings)
+    for step in range(1, 401):
+        optimiser.zero_grad()
+        logits = model(x)
+        cross_entropy(logits, y).backward()
+        optimiser.step()
+        if step % 25 == 0:
+            accuracy = (logits.argmax(dim=1) == y).double().mean()
+            monitor.update(step, train_accuracy=accuracy)
+    return monitor
+
+
+def test_coin_flips_learnt_by_heart_between_smooth_rows_are_not_announced() -> None:
+    """Few rows fit any labels, and fresh ones are as firm: the ratio alone is fooled."""
+    x, watched = drawn("flips:x", 170, NUM_FEATURES), drawn("flips:watched", 256, NUM_FEATURES)
+    flips = integers(stream_key(0, "flips"), 2, (170,))
+    told = monitored(x, flips, watched, StateRule())
+    assert told.states == {"held out": "generalising"}
+    last = told.readings[-1]
+    assert last["held out"].tolerance_ratio > 1.0
+    assert "learnt by heart" in (last["held out"].unreadable or "")
+    gap = last["held out"].predictability - last[SEEN].predictability
+    error = hypot(last["held out"].predictability_se, last[SEEN].predictability_se)
+    assert gap > 3.0 * error
+    fooled = monitored(x, flips, watched, StateRule(by_heart_deviations=inf))
+    assert fooled.states == {"held out": "generalised"}
+
+
+def test_a_rule_that_the_same_network_learns_is_announced() -> None:
+    x, watched = drawn("rule:x", 3000, NUM_FEATURES), drawn("rule:watched", 1024, NUM_FEATURES)
+    told = monitored(x, (x[:, :5].sum(dim=1) > 0).long(), watched, StateRule())
+    assert told.states == {"held out": "generalised"}
