@@ -221,6 +221,17 @@ def test_what_cannot_be_loaded_is_said_in_a_sentence(tmp_path: Path) -> None:
         monitor.load(tmp_path / "other.json")
 
 
+def test_a_saved_monitor_goes_on_with_the_same_watched_inputs_only(tmp_path: Path) -> None:
+    model = untaught_network()
+    saved = GrokMonitor(model, SEEN_X, WATCHED).state_dict()
+    GrokMonitor(model, SEEN_X.flip(0), WATCHED).load_state_dict(saved)
+    other = GrokMonitor(model, SEEN_X, {"held out": HELD_OUT_X + 1.0})
+    with pytest.raises(UserError, match="watched other inputs of held out"):
+        other.load_state_dict(saved)
+    with pytest.raises(UserError, match="watched other inputs"):
+        other.load_state_dict({**saved, "inputs": None})
+
+
 class ForTokens(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -167,14 +167,27 @@ class History:
             "table": {name: [_written(v) for v in col] for name, col in self.table().items()},
         }
 
-    def restore(self, values: Any) -> None:
-        """Go on from what `to_json` wrote."""
+    def restore(self, values: Any, inputs: Mapping[str, str] | None = None) -> None:
+        """Go on from what `to_json` wrote.
+
+        Args:
+            values: That, and under "inputs" the digests of the watched sets.
+            inputs: The digests that these must have.
+        """
         if not isinstance(values, Mapping) or values.get("format") != _FORMAT:
             raise UserError("this is not a saved monitor, or one of another version of epigrok")
         if list(values["watched"]) != list(self.standings):
             raise UserError(
                 f"the saved monitor watched {values['watched']}, this one watches "
                 f"{list(self.standings)}; watch the same sets in the same order"
+            )
+        others = [
+            n for n, own in (inputs or {}).items() if (values.get("inputs") or {}).get(n) != own
+        ]
+        if others:
+            raise UserError(
+                f"the saved monitor watched other inputs of {', '.join(others)}: answers can only "
+                "be compared with earlier ones to the same inputs"
             )
         try:
             standings = {n: Standing(**values["standings"][n]) for n in self.standings}

@@ -73,6 +73,12 @@ class InputSet:
         parts = [f"{part.dtype} of shape {list(part.shape)}" for part in _tensors(self.batches[0])]
         return ", ".join(parts)
 
+    @property
+    def digest(self) -> str:
+        """Of the inputs taken, in their order."""
+        rows = (digest for batch in self.batches for digest in _digests(batch))
+        return blake2b(b"".join(rows), digest_size=16).hexdigest()
+
     def columns(self, most_rows: int, most_columns: int) -> InputColumns | None:
         """The inputs as a table, of more than so many rows or columns some that are evenly spread.
 

@@ -195,15 +195,19 @@ class GrokMonitor:
             values = read_json(Path(path))
         except (OSError, ValueError) as error:
             raise UserError(f"cannot read the monitor saved in {path}: {error}") from error
-        self._history.restore(values)
+        self._history.restore(values, self._watched_digests())
 
     def state_dict(self) -> dict[str, Any]:
         """All looks, for a checkpoint: numbers, texts, lists and dictionaries only."""
-        return self._history.to_json()
+        return {**self._history.to_json(), "inputs": self._watched_digests()}
 
     def load_state_dict(self, values: Mapping[str, Any]) -> None:
-        """Go on from what `state_dict` returned."""
-        self._history.restore(values)
+        """Go on from what `state_dict` returned, with the same watched inputs."""
+        self._history.restore(values, self._watched_digests())
+
+    def _watched_digests(self) -> dict[str, str]:
+        """What tells watched inputs from others; those seen may change, as training goes on."""
+        return {name: rows.digest for name, rows in self._rows.items() if name != SEEN}
 
     def replay(self, looks: Iterable[MonitorReading], answers: Mapping[int, Answers]) -> None:
         """Judge looks that were measured before, such as those in a table, and go on from them.

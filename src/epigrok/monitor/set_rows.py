@@ -60,6 +60,11 @@ class SetRows:
         """What the model is called on, in words."""
         return self._inputs.described
 
+    @property
+    def digest(self) -> str:
+        """Of the inputs, to know them again."""
+        return self._inputs.digest
+
     def columns(self, most_rows: int, most_columns: int) -> InputColumns | None:
         """The inputs as a table, where each has one row and all are alike; known after a pass."""
         has_one_each = [len(rows) for rows in self._chosen] == list(self._inputs.sizes)
