@@ -2,7 +2,8 @@
 
     python -m benchmarks.detection.rivals docs/results/detection
 
-Reads `rivals-later.csv`, which `watch.py --rivals` fills, and writes `statistics-later.csv`.
+Reads `rivals-later.csv`, which `watch.py --rivals` fills, and writes `statistics-later.csv`; the
+same for the latest kinds, where every look has the predictability of its answers, too.
 """
 
 import argparse
@@ -92,14 +93,33 @@ def table_of(path: Path) -> Table:
     return {**table, "weight norm": norm, "eu over its peak": peak, "gde": gde}
 
 
+def predictability_gaps(path: Path, table: Table) -> np.ndarray:
+    """At the same looks, how much better seen answers are predicted than watched ones."""
+    with path.open(newline="") as file:
+        gaps = {
+            (row["run"], row["watched"], float(row["step"])): float(row["seen predictability"])
+            - float(row["predictability"])
+            for row in csv.DictReader(file)
+        }
+    keys = zip(table["run"], table["watched"], table["step"])
+    return np.array([gaps[run, watched, step] for run, watched, step in keys])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
-    table = fitted(table_of(folder / "rivals-later.csv"))
-    names = tuple(name for name in NEEDS if name in table)
-    rows = score_rows(select(table, np.isfinite(table["ratio"])), names)
-    write(folder / "statistics-later.csv", rows)
+    for role in ("later", "latest"):
+        if not (folder / f"rivals-{role}.csv").exists():
+            continue
+        table = table_of(folder / f"rivals-{role}.csv")
+        if role == "latest":
+            gaps = predictability_gaps(folder / f"watched-{role}.csv", table)
+            table = {**table, "predictability gap": gaps}
+        table = fitted(table)
+        names = tuple(name for name in NEEDS if name in table)
+        rows = score_rows(select(table, np.isfinite(table["ratio"])), names)
+        write(folder / f"statistics-{role}.csv", rows)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ NEEDS: dict[str, tuple[str, str]] = {
     "atc": ("training", "1"),
     "nuclear norm": ("none", "1"),
     "margin ratio": ("none", "1"),
+    "predictability gap": ("none", "1"),
     "entropy ratio": ("none", "1"),
     "weight norm": ("none", "1"),
     "spectral entropy": ("none", "1"),

@@ -5,7 +5,8 @@
 Of files like `watched-120-looks.csv`, runs looked at in other ways, the states only.
 `states-fresh.csv` has a line for each set, `rule-fresh.csv` the counts of errors, with labelled
 rows as rivals: these say "generalised" where nine in ten of them are right. `rule-later.csv` has
-them for the later kinds, under two rules, where all files of `watch.py --ways` are there.
+them for the later kinds, under two rules, where all files of `watch.py --ways` are there;
+`rule-latest.csv` for the latest.
 """
 
 import argparse
@@ -25,13 +26,21 @@ READ_BEFORE = (
 )  # fmt: skip
 """Fresh recipes that the third rule was chosen on."""
 LABELLED = ("16 labels", "64 labels")
-LATER = {
-    "fourth": "",
-    "third": "-third-rule",
-    "fourth, nothing passed": "-nothing-passed",
-    "third, nothing passed": "-third-rule-nothing-passed",
+RULES = {
+    "later": {
+        "fourth": "",
+        "third": "-third-rule",
+        "fourth, nothing passed": "-nothing-passed",
+        "third, nothing passed": "-third-rule-nothing-passed",
+    },
+    "latest": {
+        "fifth": "",
+        "fourth": "-fourth-rule",
+        "fifth, nothing passed": "-nothing-passed",
+        "fourth, nothing passed": "-fourth-rule-nothing-passed",
+    },
 }
-"""Rules that watched the later kinds, and how the names of their files end."""
+"""Rules that watched the later and the latest kinds, and how the names of their files end."""
 Looks = list[dict[str, str]]
 
 
@@ -159,11 +168,11 @@ def rule_rows(sets: list[Looks], role: str, rule: str) -> list[Row]:
     ]
 
 
-def later_rows(folder: Path) -> list[Row]:
-    """The later kinds under each rule, then as few labels say."""
+def rows_of_role(folder: Path, role: str) -> list[Row]:
+    """The later or the latest kinds under each rule, then as few labels say."""
     rows: list[Row] = []
-    for rule, end in LATER.items():
-        found, *labelled = rule_rows(sets_of(folder / f"watched-later{end}.csv"), "later", rule)
+    for rule, end in RULES[role].items():
+        found, *labelled = rule_rows(sets_of(folder / f"watched-{role}{end}.csv"), role, rule)
         rows = [found, *labelled] if not rows else [*rows[:-2], found, *rows[-2:]]
     return rows
 
@@ -182,8 +191,9 @@ def main() -> None:
         chosen = [looks for looks in sets if verdict(looks).role == role]
         rows += rule_rows(chosen, role, "third")
     write(folder / "rule-fresh.csv", rows)
-    if all((folder / f"watched-later{end}.csv").exists() for end in LATER.values()):
-        write(folder / "rule-later.csv", later_rows(folder))
+    for role, ends in RULES.items():
+        if all((folder / f"watched-{role}{end}.csv").exists() for end in ends.values()):
+            write(folder / f"rule-{role}.csv", rows_of_role(folder, role))
 
 
 if __name__ == "__main__":

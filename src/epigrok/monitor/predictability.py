@@ -46,74 +46,84 @@ class Predictability:
 
     def __init__(self, rows: Mapping[str, SetRows]) -> None:
         self._rows = rows
-        self._predictors: dict[str, _Predictor | None] | None = None
+        self._predictor: _Predictor | None = None
 
     def added_to(self, measured: Mapping[str, SetMeasure]) -> dict[str, SetMeasure]:
         """What was measured, with Cohen's κ between the answers to each set and the predicted ones.
 
         NaN where an input has several answers, or where inputs cannot be compared.
         """
-        if self._predictors is None:
+        if self._predictor is None:
             # Not at the start: which rows are read is known once the model was called.
             columns = {name: rows.columns(_MOST_ROWS, _MOST_COLUMNS)
                        for name, rows in self._rows.items()}  # fmt: skip
-            self._predictors = {name: _predictor(columns[SEEN], found)
-                                for name, found in columns.items()}  # fmt: skip
-
-        def answers(name: str) -> Tensor:
-            given_N = torch.tensor(measured[name].answers)
-            return given_N[spread(len(given_N), _MOST_ROWS)]
-
-        def found(name: str, predictor: _Predictor | None) -> Mean:
-            if predictor is None:
-                return Mean()
-            return predictor.agreement(answers(SEEN), None if name == SEEN else answers(name))
-
+            self._predictor = _Predictor(columns)
+        answers = {name: torch.tensor(found.answers) for name, found in measured.items()}
+        picked = {name: own[spread(len(own), _MOST_ROWS)] for name, own in answers.items()}
+        found = self._predictor.agreement(picked)
         return {
-            name: replace(measured[name], predictability=found(name, predictor))
-            for name, predictor in self._predictors.items()
+            name: replace(measure, predictability=found.get(name, Mean()))
+            for name, measure in measured.items()
         }
 
 
 class _Predictor:
-    """Of the answers to one set."""
+    """Of the answers to all sets whose inputs can be compared with the seen ones."""
 
-    def __init__(self, inverse_NN: Float[Tensor, "N N"], cross_MN: Float[Tensor, "M N"]) -> None:
-        self._inverse_NN = inverse_NN
-        self._weight_MN = cross_MN @ inverse_NN
+    def __init__(self, columns: Mapping[str, InputColumns | None]) -> None:
+        kernels = _kernels(columns)
+        self._sizes = {name: len(kernel) for name, kernel in kernels.items() if name != SEEN}
+        self._inverse_NN: Tensor | None = None
+        if kernels:
+            inverse_NN = torch.linalg.inv(kernels.pop(SEEN))
+            # Single precision is enough from here on, and every look multiplies with these.
+            self._inverse_NN = inverse_NN.float()
+            self._weight_MN = (torch.cat([inverse_NN[:0], *kernels.values()]) @ inverse_NN).float()
 
-    def agreement(self, seen_N: Int[Tensor, " N"], watched_M: Int[Tensor, " M"] | None) -> Mean:
-        """κ of the watched answers with their predictions; of the seen ones if there are none."""
-        own = seen_N if watched_M is None else watched_M
-        if min(int(seen_N.min()), int(own.min())) < 0:
-            return Mean()
+    def agreement(self, answers: Mapping[str, Int[Tensor, " _"]]) -> dict[str, Mean]:
+        """κ of each set's answers with their predictions."""
+        seen_N = answers[SEEN]
+        own_M = torch.cat([seen_N[:0], *(answers[name] for name in self._sizes)])
+        has_all = bool((seen_N >= 0).all()) and bool((own_M >= 0).all())
+        if self._inverse_NN is None or not has_all:
+            return {}
+        known_C, place_N, count_C = seen_N.unique(return_inverse=True, return_counts=True)
+        num_classes = len(known_C) + 1
         # Answers that no seen row gives cannot be predicted: they share one more class.
-        known_C, place_N = seen_N.unique(return_inverse=True)
-        is_known = torch.isin(own, known_C)
-        own = torch.searchsorted(known_C, own).where(is_known, len(known_C))
-        given_NC = one_hot(place_N, len(known_C)).double()
+        place_M = torch.searchsorted(known_C, own_M).clamp_max(len(known_C) - 1)
+        place_M = place_M.where(known_C[place_M] == own_M, len(known_C))
+        given_NC = one_hot(place_N, num_classes).float()
         given_NC -= given_NC.mean(dim=0)
-        coefficients_NC = self._inverse_NN @ given_NC
-        left_out_NC = coefficients_NC / self._inverse_NN.diagonal()[:, None]
-        if watched_M is None:
-            return _agreement(own, (given_NC - left_out_NC).argmax(dim=1))
-        is_same_MN = (place_N == own[:, None]).double()
-        is_same_MN /= is_same_MN.sum(dim=1, keepdim=True).clamp_min(1.0)
+        left_out_NC = self._inverse_NN @ given_NC / self._inverse_NN.diagonal()[:, None]
+        predicted_N = (given_NC - left_out_NC).argmax(dim=1)
+        is_same_MN = (place_N == place_M[:, None]).float()
         taken_away_MC = (self._weight_MN * is_same_MN) @ left_out_NC
-        return _agreement(own, (self._weight_MN @ given_NC - taken_away_MC).argmax(dim=1))
+        taken_away_MC /= torch.cat([count_C, count_C.new_ones(1)])[place_M, None]
+        predicted_M = (self._weight_MN @ given_NC - taken_away_MC).argmax(dim=1)
+        sizes = [len(place_N), *self._sizes.values()]
+        pairs = (torch.cat(both).split(sizes)
+                 for both in ((place_N, place_M), (predicted_N, predicted_M)))  # fmt: skip
+        return {name: _agreement(own, predicted, num_classes)
+                for name, own, predicted in zip([SEEN, *self._sizes], *pairs)}  # fmt: skip
 
 
-def _predictor(seen: InputColumns | None, own: InputColumns | None) -> _Predictor | None:
-    if seen is None or own is None or not seen.is_like(own) or len(seen.numbers) < _FEWEST_ROWS:
-        return None
-    among_NN, across_MN = _squared_distances(seen, seen), _squared_distances(own, seen)
-    is_pair_NN = ~torch.eye(len(among_NN), dtype=torch.bool)
-    width = float(among_NN[is_pair_NN].median())
-    if not (width > 0.0 and bool(across_MN.isfinite().all())):
-        return None
-    kernel_NN, cross_MN = (-among_NN / width).exp(), (-across_MN / width).exp()
-    kernel_NN.diagonal().add_(_RIDGE)
-    return _Predictor(torch.linalg.inv(kernel_NN), cross_MN)
+def _kernels(columns: Mapping[str, InputColumns | None]) -> dict[str, Float[Tensor, "_ N"]]:
+    """Of each set with the seen one; with λ on the diagonal of the seen set's own."""
+    seen = columns[SEEN]
+    if seen is None or len(seen.numbers) < _FEWEST_ROWS:
+        return {}
+    distances = {
+        name: _squared_distances(own, seen)
+        for name, own in columns.items()
+        if own is not None and own.is_like(seen)
+    }
+    is_pair_NN = ~torch.eye(len(seen.numbers), dtype=torch.bool)
+    width = float(distances[SEEN][is_pair_NN].median())
+    if not width > 0.0:
+        return {}
+    kernels = {name: (-squared / width).exp() for name, squared in distances.items()}
+    kernels[SEEN].diagonal().add_(_RIDGE)
+    return {name: kernel for name, kernel in kernels.items() if bool(kernel.isfinite().all())}
 
 
 def _squared_distances(of: InputColumns, seen: InputColumns) -> Float[Tensor, "M N"]:
@@ -128,14 +138,13 @@ def _squared_distances(of: InputColumns, seen: InputColumns) -> Float[Tensor, "M
     return torch.cdist(left, right).square() + 2.0 * unequal_MN
 
 
-def _agreement(own: Int[Tensor, " M"], predicted: Int[Tensor, " M"]) -> Mean:
-    num_rows, num_classes = len(own), int(max(own.max(), predicted.max())) + 1
-    shares = [torch.bincount(part, minlength=num_classes).double() / num_rows
-              for part in (own, predicted)]  # fmt: skip
-    chance = float(shares[0] @ shares[1])
+def _agreement(own: Int[Tensor, " M"], predicted: Int[Tensor, " M"], num_classes: int) -> Mean:
+    num_rows = len(own)
+    counts = [torch.bincount(part, minlength=num_classes) for part in (own, predicted)]
+    chance = int(counts[0] @ counts[1]) / num_rows**2
     if chance >= 1.0:
         return Mean()
-    observed = float((own == predicted).double().mean())
+    observed = int((own == predicted).sum()) / num_rows
     # All right, or all wrong, is not known to be so of other rows.
     variance = max(observed * (1.0 - observed), 1.0 / num_rows)
     return Mean((observed - chance) / (1.0 - chance), sqrt(variance / num_rows) / (1.0 - chance))
