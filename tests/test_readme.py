@@ -29,13 +29,17 @@ def test_its_loop_announces_what_the_network_of_the_tutorial_learns(
 
 
 def test_it_tells_the_errors_that_the_benchmark_found() -> None:
-    with (ROOT / "docs/results/detection/rule-later.csv").open() as file:
-        found = next(csv.DictReader(file))
-    assert found["rule"] == "fourth"
+    found, before = (first_row(f"rule-{role}.csv") for role in ("latest", "later"))
+    assert (found["rule"], before["rule"]) == ("fifth", "fourth")
     assert f"On {found['kinds']} kinds" in README
     assert f"announced {found['false alarms']} of {found['not generalised']} sets falsely" in README
-    assert f"missed {found['missed']} of {found['generalised']}," in README
-    assert f"missed {found['loss missed']} of {found['lost']} losses" in README
+    assert f"missed {found['missed']} of {found['generalised']};" in README
+    assert f"of {before['lost']} losses on other kinds it missed {before['loss missed']}" in README
+
+
+def first_row(name: str) -> dict[str, str]:
+    with (ROOT / "docs/results/detection" / name).open() as file:
+        return next(csv.DictReader(file))
 
 
 def test_it_tells_what_the_monitor_said_of_many_seeds() -> None:

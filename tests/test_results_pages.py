@@ -75,12 +75,14 @@ def test_the_verdicts_are_those_of_the_runs_so_far(small_grid: Path) -> None:
         assert list(csv.DictReader(file)) == list(verdicts(small_grid))
 
 
-def test_the_signs_of_many_seeds_are_judged_from_their_tables() -> None:
-    columns = fates.ends()
-    with (RESULTS / "icl-small/fates-signs.csv").open(newline="") as file:
-        assert list(csv.DictReader(file)) == fates.judged(columns)
-    drawn = sum(len(line.get_xdata()) for line in fates.draw(columns).axes[0].lines)
-    assert drawn == len(columns["accuracy"]) + 2  # and the ends of the dotted line
+@pytest.mark.parametrize("tables", fates.SWEEPS, ids=lambda tables: tables.stem.parent.name)
+def test_the_signs_of_many_runs_are_judged_from_their_tables(tables: fates.Tables) -> None:
+    columns = fates.ends(tables)
+    with tables.path("-signs.csv").open(newline="") as file:
+        assert list(csv.DictReader(file)) == fates.judged(tables, columns)
+    every = fates.draw(columns).axes
+    drawn = sum(len(line.get_xdata()) for axes in every for line in axes.lines)
+    assert drawn == len(columns["accuracy"]) + 2 * len(every)  # and the ends of dotted lines
 
 
 def test_every_results_page_begins_with_its_conclusion() -> None:

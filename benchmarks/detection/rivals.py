@@ -22,6 +22,7 @@ from benchmarks.detection.looks import RowsOf, head_rows, set_numbers
 from benchmarks.detection.statistics import NEEDS, Table, over_peak
 from benchmarks.detection.tables import fitted, select, write
 from benchmarks.detection.training import Look
+from epigrok.monitor import StateRule
 
 NUM_ANSWERS = 256
 """Rows whose answers are kept, for the agreement of two runs."""
@@ -93,16 +94,26 @@ def table_of(path: Path) -> Table:
     return {**table, "weight norm": norm, "eu over its peak": peak, "gde": gde}
 
 
-def predictability_gaps(path: Path, table: Table) -> np.ndarray:
-    """At the same looks, how much better seen answers are predicted than watched ones."""
+def with_predictability(path: Path, table: Table) -> Table:
+    """How much better seen answers are predicted; the ratio, zero where they are by heart."""
     with path.open(newline="") as file:
-        gaps = {
-            (row["run"], row["watched"], float(row["step"])): float(row["seen predictability"])
-            - float(row["predictability"])
-            for row in csv.DictReader(file)
-        }
+        looks = {(row["run"], row["watched"], float(row["step"])): row
+                 for row in csv.DictReader(file)}  # fmt: skip
     keys = zip(table["run"], table["watched"], table["step"])
-    return np.array([gaps[run, watched, step] for run, watched, step in keys])
+    rows = [looks[run, watched, step] for run, watched, step in keys]
+    seen, seen_error, watched, error = (
+        np.array([float(row[f"{name}{end}"]) for row in rows])
+        for name in ("seen predictability", "predictability")
+        for end in ("", "_se")
+    )
+    rule = StateRule()
+    is_sure = watched - seen >= rule.by_heart_deviations * np.hypot(seen_error, error)
+    is_by_heart = is_sure & (seen < rule.by_heart_share * watched)
+    return {
+        **table,
+        "predictability gap": seen - watched,
+        "ratio and predictability": np.where(is_by_heart, 0.0, table["ratio"]),
+    }
 
 
 def main() -> None:
@@ -114,8 +125,7 @@ def main() -> None:
             continue
         table = table_of(folder / f"rivals-{role}.csv")
         if role == "latest":
-            gaps = predictability_gaps(folder / f"watched-{role}.csv", table)
-            table = {**table, "predictability gap": gaps}
+            table = with_predictability(folder / f"watched-{role}.csv", table)
         table = fitted(table)
         names = tuple(name for name in NEEDS if name in table)
         rows = score_rows(select(table, np.isfinite(table["ratio"])), names)

@@ -54,6 +54,9 @@ def test_every_statistic_is_there_and_finite_at_the_last_look(recorded: Path) ->
     for name in STATISTICS:
         if name.startswith("ratio, whole"):  # read where the training set is nearly fitted
             continue
+        if "predictab" in name:  # came with the latest kinds
+            assert name not in table
+            continue
         assert np.isfinite(table[name][last]).all(), name
     assert (np.abs(table["generality"]) <= 1.0).all()
 

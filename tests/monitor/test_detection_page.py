@@ -2,7 +2,7 @@
 
 import csv
 import sys
-from math import exp
+from math import exp, hypot
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.detection.suite import SUITE  # noqa: E402
-from benchmarks.detection.watched import READ_BEFORE  # noqa: E402
+from benchmarks.detection.watched import READ_BEFORE, is_fitted  # noqa: E402
 from epigrok.monitor import StateRule  # noqa: E402
 
 FOLDER = ROOT / "docs" / "results" / "detection"
@@ -58,7 +58,9 @@ def test_scores_on_the_page_are_those_of_the_table(name: str, digits: str) -> No
 
 def test_rivals_on_the_page_are_those_of_the_table() -> None:
     for row in rows_of("statistics-later.csv"):
-        (line,) = lines_of(PAGE, row["statistic"], row["labels"], row["runs"])
+        # The latest kinds have a table of their own, without the column of costs.
+        every = lines_of(PAGE, row["statistic"], row["labels"], row["runs"])
+        (line,) = (line for line in every if len(line) == 3)
         middle, low, high = (f"{float(row[name]):.3f}" for name in ROWS)
         assert line[1] == f"{middle} ({low} to {high})"
         ahead = [f"{float(row[f'ratio ahead by, {end}']):+.3f}" for end in ("low", "high")]
@@ -71,13 +73,53 @@ def test_counts_on_the_page_are_those_of_the_earlier_kinds() -> None:
         assert line == [*counts_in(row), f"{float(row['network readings a set']):.1f}"]
 
 
-def test_counts_on_both_pages_are_those_of_the_later_kinds() -> None:
-    for row in rows_of("rule-later.csv"):
-        (line,) = lines_of(PAGE, "later", row["rule"])
+@pytest.mark.parametrize("role", ["later", "latest"])
+def test_counts_on_both_pages_are_those_of_the_later_and_latest_kinds(role: str) -> None:
+    for row in rows_of(f"rule-{role}.csv"):
+        (line,) = lines_of(PAGE, role, row["rule"])
         assert line == [*counts_in(row), f"{float(row['auroc over looks']):.3f}"]
-        if not row["rule"].startswith("third"):
-            who = row["rule"].replace("fourth", "the monitor")
+        if role == "latest" and not row["rule"].startswith("fourth"):
+            who = row["rule"].replace("fifth", "the monitor")
             assert lines_of(MONITOR_PAGE, who) == [counts_in(row)]
+
+
+def test_statistics_on_the_page_are_those_of_the_latest_kinds() -> None:
+    for row in rows_of("statistics-latest.csv"):
+        lines = lines_of(PAGE, row["statistic"], row["labels"], row["runs"])
+        middle, low, high = (f"{float(row[name]):.3f}" for name in ROWS)
+        assert f"{middle} ({low} to {high})" in [line[0] for line in lines]
+    assert f"On {row['looks']} fitted looks" in PAGE
+
+
+def test_the_latest_kinds_ran_under_every_rule_and_each_error_is_named() -> None:
+    latest = {name for name, spec in SUITE.items() if spec.role == "latest"}
+    for end in ("", "-nothing-passed", "-fourth-rule", "-fourth-rule-nothing-passed"):
+        rows = rows_of(f"states-latest{end}.csv")
+        assert {row["run"].rsplit("-", 1)[0] for row in rows} == latest
+        for row in rows:
+            if "1" in (row["false alarm"], row["miss"], row["false loss"]):
+                assert f"`{row['run']}`" in PAGE
+
+
+def test_looks_that_the_fifth_rule_holds_back_are_counted_on_the_page() -> None:
+    rule, held_back = StateRule(), {True: [0, 0], False: [0, 0]}
+    for row in rows_of("watched-latest.csv"):
+        generality = float(row["generality"])
+        if not is_fitted(row) or row["tolerance_ratio"] == "nan" or 0.5 < generality < 0.9:
+            continue
+        seen, seen_error, watched, error = (
+            float(row[f"{name}{end}"])
+            for name in ("seen predictability", "predictability")
+            for end in ("", "_se")
+        )
+        is_sure = watched - seen >= rule.by_heart_deviations * hypot(seen_error, error)
+        is_by_heart = is_sure and seen < rule.by_heart_share * watched
+        counts = held_back[generality >= 0.9]
+        counts[0], counts[1] = counts[0] + is_by_heart, counts[1] + 1
+    (others, num_others), (general, num_general) = held_back[False], held_back[True]
+    words = " ".join(PAGE.split())
+    assert f"held back {others} of {num_others} fitted looks at sets that were not general" in words
+    assert f"and {general} of {num_general} at sets that were" in words
 
 
 def test_every_error_of_the_later_runs_is_named_on_the_page() -> None:
