@@ -49,7 +49,7 @@ Confirm = Callable[[], ToleranceRatio]
 State = Literal["fitting", "memorising", "generalising", "generalised", "lost"]
 _BY_HEART = (
     "these answers follow from those to the seen inputs, which do not follow from each other: the "
-    "seen ones may be learnt by heart"
+    "seen ones may be learnt by heart, or these inputs be easier"
 )
 
 
