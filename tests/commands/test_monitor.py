@@ -38,6 +38,8 @@ def test_one_sentence_says_what_became_of_every_split() -> None:
         "Without labels, the monitor saw: id_val generalised at step 2,000; ood_train generalised "
         "at step 1,000 and lost at step 2,000; ood_val generalising to the end."
     )
+    watched["ood_train"].append({"state": "generalised", "step": 4000})
+    assert "lost at step 2,000, then generalised again;" in what_was_seen(watched)
     assert what_was_seen({"id_val": []}) == "Without labels, the monitor saw: nothing of id_val."
 
 

@@ -266,6 +266,10 @@ BAD_USE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: GrokMonitor(ForTokens(), RANDOM_LABELS, {"held out": TOKENS}),
         r"cannot be called on seen \(torch.int64 of shape \[256\]\)|several|not",
     ),
+    "a model that answers otherwise than before": (
+        lambda: changed_and_updated(),
+        r"for seen the model returned logits of shape \[256, 3\], and \[256, \d+\] before",
+    ),
     "part of seen": (
         lambda: GrokMonitor(untaught_network(), SEEN_X, {"held out": SEEN_X[100:]}),
         "200 of the 200 inputs of held out are in seen too",
@@ -281,6 +285,13 @@ BAD_USE: dict[str, tuple[Callable[[], Any], str]] = {
 
 def updated(step: Any = 1, **signs: Any) -> None:
     GrokMonitor(untaught_network(), SEEN_X, WATCHED).update(step, **signs)
+
+
+def changed_and_updated() -> None:
+    model = nn.Sequential(untaught_network())
+    monitor = GrokMonitor(model, SEEN_X, WATCHED)
+    model[0][-1] = nn.Linear(model[0][-1].in_features, 3)
+    monitor.update(1)
 
 
 @pytest.mark.parametrize("case", BAD_USE)
@@ -305,6 +316,9 @@ OF_THE_WRONG_KIND = {
     "MonitorSettings(noise_on='all')": "noise_on must be one of head, network, got 'all'",
     "MonitorSettings(answered='first')": "answered must be one of all, last, got 'first'",
     "GrokMonitor(model, x, {'a': x}, settings={})": "settings must be MonitorSettings(…), got dict",
+    "MonitorSettings(num_rows=99.5)": "num_rows must be a whole number, got 99.5",
+    "GrokMonitor(len, x, {'a': x + 1})": "model must be a torch.nn.Module, got builtin_function",
+    "GrokMonitor(model, x, {'a': x + 1}, on_event=3)": "on_event must be a function or a list of",
     "GrokMonitor(model, x, {'a': x + 1}).update(1.5)": "step must be a whole number from 0 on",
 }
 
@@ -329,9 +343,11 @@ def test_a_loss_that_is_not_finite_is_no_fit() -> None:
 
 def test_few_inputs_are_unreadable_and_say_so() -> None:
     model = Teaching(taught_labels(SEEN_X)).take(100).model
-    monitor = GrokMonitor(model, SEEN_X, {"held out": HELD_OUT_X[:30]})
-    reading = monitor.update(1, train_accuracy=1.0)
-    assert reading["held out"].unreadable == "watched inputs: 30 rows, 64 are needed"
+    # Also before the training set is fitted, and where nothing is passed that could say so.
+    for step, signs in enumerate(({"train_accuracy": 1.0}, {"train_accuracy": 0.0}, {})):
+        reading = GrokMonitor(model, SEEN_X, {"held out": HELD_OUT_X[:30]}).update(step, **signs)
+        assert reading["held out"].state == "fitting"
+        assert reading["held out"].unreadable == "watched inputs: 30 rows, 64 are needed"
 
 
 def test_an_exception_inside_a_look_leaves_model_and_history_as_they_were() -> None:

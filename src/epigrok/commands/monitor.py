@@ -72,4 +72,7 @@ def _seen(split: str, rows: Sequence[Mapping[str, Any]]) -> str:
     if "generalised" not in first:
         return f"{split} {rows[-1]['state']} to the end" if rows else f"nothing of {split}"
     text = f"{split} generalised at step {first['generalised']}"
-    return f"{text} and lost at step {first['lost']}" if "lost" in first else text
+    if "lost" not in first:
+        return text
+    again = ", then generalised again" if rows[-1]["state"] == "generalised" else ""
+    return f"{text} and lost at step {first['lost']}{again}"

@@ -176,9 +176,9 @@ class History:
         """
         if not isinstance(values, Mapping) or values.get("format") != _FORMAT:
             raise UserError("this is not a saved monitor, or one of another version of epigrok")
-        if list(values["watched"]) != list(self.standings):
+        if (watched := values.get("watched")) != list(self.standings):
             raise UserError(
-                f"the saved monitor watched {values['watched']}, this one watches "
+                f"the saved monitor watched {watched}, this one watches "
                 f"{list(self.standings)}; watch the same sets in the same order"
             )
         others = [

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from numbers import Integral
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, get_args
@@ -57,6 +58,8 @@ class MonitorSettings:
             value, known = getattr(self, name), get_args(kind)
             if value not in known:
                 raise UserError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        if not isinstance(self.num_rows, Integral):
+            raise UserError(f"num_rows must be a whole number, got {self.num_rows!r}")
         if self.num_rows < self.tolerance.fewest_rows:
             raise UserError(
                 f"num_rows {self.num_rows} is too few: below {self.tolerance.fewest_rows} the "
@@ -98,9 +101,13 @@ class GrokMonitor:
         """
         if settings is not None and not isinstance(settings, MonitorSettings):
             raise UserError(f"settings must be MonitorSettings(…), got {type(settings).__name__}")
+        if not isinstance(model, nn.Module):
+            raise UserError(f"model must be a torch.nn.Module, got {type(model).__name__}")
         self._settings = settings or MonitorSettings()
         self._call = ModelCall(model=model, forward=forward, head=self._settings.head)
-        self._on_event = [on_event] if callable(on_event) else list(on_event)
+        self._on_event = [on_event] if callable(on_event) else on_event
+        if not isinstance(self._on_event, Sequence) or not all(map(callable, self._on_event)):
+            raise UserError(f"on_event must be a function or a list of them, got {on_event!r}")
         if not isinstance(watched, Mapping) or not watched or SEEN in watched:
             found = list(watched) if isinstance(watched, Mapping) else type(watched).__name__
             raise UserError(

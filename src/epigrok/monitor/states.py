@@ -206,6 +206,8 @@ def _compared(standing: Standing, reading: Reading, is_fitted: bool, rule: State
 
 
 def _why_not_fitted(reading: Reading, was_fitted: bool) -> str | None:
+    if reading.reason is not None:
+        return reading.reason
     if was_fitted:
         return "the training set is no longer fitted"
     if reading.train_accuracy is None and reading.train_loss is None:
