@@ -96,7 +96,7 @@ def test_a_watched_row_is_predicted_as_refits_without_one_row_of_its_answer_do()
     observed = sum(hit == int(a) for hit, a in zip(hits, own)) / 40
     shares = [hits.count(c) / 40 for c in (0, 1)]
     chance = 0.5 * sum(shares)
-    found = predictor_of(x, watched).agreement({SEEN: y, "held out": own})["held out"]
+    found, _ = predictor_of(x, watched).agreement({SEEN: y, "held out": own})["held out"]
     assert found.value == pytest.approx((observed - chance) / (1.0 - chance))
 
 
@@ -149,10 +149,9 @@ def test_an_answer_that_no_seen_row_gives_is_never_predicted() -> None:
     "watched",
     [
         drawn("watched", 64, 5),
-        torch.full((64, 4), nan),
         [drawn("first", 32, 4), drawn("second", 32, 3)],
     ],
-    ids=["other columns", "not numbers", "ragged"],
+    ids=["other columns", "ragged"],
 )
 def test_inputs_that_cannot_be_compared_say_nothing(watched: object) -> None:
     y = torch.arange(64) % 2
@@ -164,6 +163,60 @@ def test_inputs_that_cannot_be_compared_say_nothing(watched: object) -> None:
 def test_outputs_that_are_not_finite_say_nothing() -> None:
     y = torch.arange(64) % 2
     assert isnan(kappas(drawn("x", 64, 4), drawn("watched", 64, 4), y, -y)["held out"])
+
+
+def test_numbers_that_are_missing_are_taken_for_the_mean() -> None:
+    x, watched = drawn("x", 100, 4), drawn("watched", 100, 4)
+    y, own = (x[:, 0] > 0).long(), (watched[:, 0] > 0).long()
+    plain = kappas(x, watched, y, own)
+    for value in (nan, inf, -inf):
+        x[3, 2], watched[5, 1], watched[7, 3] = value, value, value
+        found = kappas(x, watched, y, own)
+        assert found == pytest.approx(plain, abs=0.1)
+
+
+def test_copies_of_a_row_do_not_predict_it() -> None:
+    x, watched = drawn("x", 60, 8), drawn("watched", 100, 8)
+    y, own = (integers(stream_key(0, n), 2, (len(of),)) for n, of in (("y", x), ("own", watched)))
+    once = kappas(x, watched, y, own)
+    assert kappas(x.repeat(3, 1), watched, y.repeat(3), own) == pytest.approx(once)
+    assert once[SEEN] < 0.5
+
+
+def test_watched_copies_of_seen_rows_do_not_count() -> None:
+    """They would be predicted by themselves, and a rule be taken for rows learnt by heart."""
+    x, watched = drawn("x", 60, 8), drawn("watched", 100, 8)
+    y, own = (integers(stream_key(0, n), 2, (len(of),)) for n, of in (("y", x), ("own", watched)))
+    apart = kappas(x, watched, y, own)
+    both, of_both = torch.cat([x[:40], watched, watched]), torch.cat([y[:40], own, own])
+    assert kappas(x, both, y, of_both) == pytest.approx(apart)
+    assert isnan(kappas(x, x, y, y)["held out"])
+
+
+def test_entries_of_a_mapping_are_compared_by_name() -> None:
+    x, watched = drawn("x", 100, 3), drawn("watched", 100, 3)
+    y, own = (x[:, 0] > 0).long(), (watched[:, 0] > 0).long()
+    noise, other = drawn("noise", 100, 3), drawn("other", 100, 3)
+    one = kappas({"a": x, "b": noise}, {"a": watched, "b": other}, y, own)
+    assert kappas({"a": x, "b": noise}, {"b": other, "a": watched}, y, own) == one
+    assert one["held out"] > 0.5
+
+
+def test_seen_answers_count_as_often_as_watched_ones_have_them() -> None:
+    """One rule, with one answer rare among the seen and not among the watched."""
+    x, watched = drawn("many", 3000, 4), drawn("watched", 400, 4)
+    is_kept = (x[:, 0] < 0) | (torch.arange(3000) % 12 == 0)
+    x = x[is_kept][:800]
+    y, own = (x[:, 0] > 0).long(), (watched[:, 0] > 0).long()
+    assert y.double().mean() < 0.12
+    rows = {SEEN: rows_of(x), "held out": rows_of(watched, "held out")}
+    answers = {SEEN: y, "held out": own}
+    measured = {n: replace(UNREAD, answers=tuple(a.tolist())) for n, a in answers.items()}
+    found = Predictability(rows).added_to(measured)
+    own_kappa, seen_kappa = found["held out"].predictability, found["held out"].seen_predictability
+    assert own_kappa.value - found[SEEN].predictability.value > 0.1
+    error = hypot(own_kappa.standard_error, seen_kappa.standard_error)
+    assert abs(own_kappa.value - seen_kappa.value) < 2.0 * error
 
 
 def test_of_many_rows_and_columns_some_are_taken() -> None:
@@ -184,6 +237,10 @@ def test_a_model_that_answers_at_several_positions_is_not_predicted() -> None:
     settings = MonitorSettings(answered="last")
     reading = GrokMonitor(model, tokens, {"held out": others}, settings=settings).update(0)
     assert not isnan(reading["held out"].predictability)
+    # As many rows are read as there are inputs, but they are of some inputs only.
+    many, more = (integers(stream_key(0, n), 5, (300, 9)) for n in ("many", "more"))
+    reading = GrokMonitor(model, many, {"held out": more}).update(0)
+    assert isnan(reading["held out"].predictability)
 
 
 NUM_FEATURES = 100
@@ -216,9 +273,9 @@ def test_coin_flips_learnt_by_heart_between_smooth_rows_are_not_announced() -> N
     last = told.readings[-1]
     assert last["held out"].tolerance_ratio > 1.0
     assert "learnt by heart" in (last["held out"].unreadable or "")
-    gap = last["held out"].predictability - last[SEEN].predictability
-    error = hypot(last["held out"].predictability_se, last[SEEN].predictability_se)
-    assert gap > 3.0 * error
+    found = last["held out"]
+    error = hypot(found.predictability_se, found.seen_predictability_se)
+    assert found.predictability - found.seen_predictability > 3.0 * error
     fooled = monitored(x, flips, watched, StateRule(by_heart_deviations=inf))
     assert fooled.states == {"held out": "generalised"}
 

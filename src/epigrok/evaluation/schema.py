@@ -64,6 +64,8 @@ _TOLERANCE = (
     Column("kept", "number", "the same with those of the last look sure of 'generalised'"),
     Column("predictability", "number", "how well the answers follow from those to seen inputs"),
     Column("predictability_se", "number", "its standard error"),
+    Column("seen_predictability", "number", "that of seen answers, each as often as here"),
+    Column("seen_predictability_se", "number", "its standard error"),
     Column("answers", "text", "the answers at this look, for the steadiness of later ones"),
     Column("tolerance", "number", "relative noise on the head that leaves the answers alone"),
     Column("tolerance_log_se", "number", "standard error of its logarithm"),

@@ -22,7 +22,7 @@ from epigrok.monitor.tolerance import (
 
 Answers = Mapping[str, tuple[int, ...]]
 """Set -> the network's answers to its rows at one look."""
-_FORMAT = 4
+_FORMAT = 5
 """Of what `to_json` writes."""
 _CLOSE = 1.02
 """Of looks whose steps are closer, not all answers are kept."""
@@ -88,7 +88,9 @@ class History:
                 seen_confidence=seen.confidence.value,
                 seen_steadiness=seen_steadiness,
                 **asdict(fit),
-                **_predictability(measured[name].predictability, seen.predictability),
+                **_predictability(
+                    measured[name].predictability, measured[name].seen_predictability
+                ),
             )
             confirm = _Once(network_ratio, name) if network_ratio is not None else None
             standings[name] = follow(before, reading, self._rule, confirm)
@@ -134,7 +136,10 @@ class History:
                     kept=found.kept,
                     seen_confidence=seen.confidence,
                     seen_steadiness=seen.steadiness,
-                    **_predictability(_predicted(found), _predicted(seen)),
+                    **_predictability(
+                        Mean(found.predictability, found.predictability_se),
+                        Mean(found.seen_predictability, found.seen_predictability_se),
+                    ),
                 )
                 standing = follow(before, reading, self._rule, _recorded(found))
                 if standing.state != before.state:
@@ -224,10 +229,6 @@ def _predictability(watched: Mean, seen: Mean) -> dict[str, float]:
         "seen_predictability": seen.value,
         "predictability_error": hypot(watched.standard_error, seen.standard_error),
     }
-
-
-def _predicted(found: SetReading) -> Mean:
-    return Mean(found.predictability, found.predictability_se)
 
 
 class _Once:

@@ -45,6 +45,23 @@ class InputColumns:
     names: Int[Tensor, "N names"]
     """Tokens and other whole numbers, of which it only matters whether two are equal."""
 
+    digests: tuple[bytes, ...]
+    """Of each row, with the columns that were left out."""
+
+    def rows(self, chosen: Int[Tensor, " M"]) -> "InputColumns":
+        """Some of them."""
+        digests = tuple(self.digests[place] for place in chosen.tolist())
+        return InputColumns(numbers=self.numbers[chosen], names=self.names[chosen], digests=digests)
+
+    def new_rows(self, known: "InputColumns | None" = None) -> Int[Tensor, " M"]:
+        """Indices of the rows that are a copy neither of an earlier one nor of a known one."""
+        old = frozenset() if known is None else frozenset(known.digests)
+        first: dict[bytes, int] = {}
+        for place, digest in enumerate(self.digests):
+            if digest not in old:
+                first.setdefault(digest, place)
+        return torch.tensor(list(first.values()), dtype=torch.long)
+
     def is_like(self, other: "InputColumns") -> bool:
         """Whether both have the same columns."""
         return (self.numbers.shape[1], self.names.shape[1]) == (
@@ -93,9 +110,11 @@ class InputSet:
         numbers = [part for part in whole if part.is_floating_point() or part.dtype == torch.uint8]
         names = [part for part in whole if all(part is not number for number in numbers)]
         nothing = whole[0].new_zeros(len(whole[0]), 0)
+        digests = [digest for batch in self.batches for digest in _digests(batch)]
         return InputColumns(
             numbers=torch.cat([part.double() for part in [nothing, *numbers]], dim=1),
             names=torch.cat([part.long() for part in [nothing, *names]], dim=1),
+            digests=tuple(digests[row] for row in rows.tolist()),
         )
 
     def to(self, device: torch.device) -> "InputSet":
@@ -237,8 +256,9 @@ def _tensors(batch: Any) -> Iterator[Tensor]:
     if isinstance(batch, Tensor):
         yield batch
     elif isinstance(batch, Mapping):
-        for part in batch.values():
-            yield from _tensors(part)
+        # By name: another mapping may have the same entries in another order.
+        for name in sorted(batch, key=str):
+            yield from _tensors(batch[name])
     elif isinstance(batch, tuple | list):
         for part in batch:
             yield from _tensors(part)

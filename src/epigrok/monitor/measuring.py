@@ -65,6 +65,8 @@ class SetMeasure:
     """Mutual information under a posterior that was passed."""
     predictability: Mean = Mean()
     """How well the answers follow from those to the seen inputs: see `predictability.py`."""
+    seen_predictability: Mean = Mean()
+    """How well seen answers follow from each other, each counted as often as this set has it."""
 
 
 class HeadDraws:

@@ -12,9 +12,13 @@ $\alpha = (K + \lambda I)^{-1} Y$ and a column of Y for each class. It predicts
 - each seen row from the others by $Y_n - \alpha_n / [(K + \lambda I)^{-1}]_{nn}$, the closed form
   of leaving that row out (Allen's PRESS).
 
+Copies of a row would be predicted by each other, whatever they were learnt from. So a seen row
+counts once, and a watched one that is a copy of it does not count.
+
 A seen row that is left out takes one of its answers away, which alone would put its prediction
 below chance. So watched rows are predicted without one seen row of the same answer, too, on
-average over these rows.
+average over these rows. A rule is predicted less well, corrected for chance, where one answer is
+rare; so seen rows are weighed until their answers are as frequent as those of the watched set.
 
 Letters: N seen rows, M watched rows, C classes, D columns.
 """
@@ -60,10 +64,9 @@ class Predictability:
             self._predictor = _Predictor(columns)
         answers = {name: torch.tensor(found.answers) for name, found in measured.items()}
         picked = {name: own[spread(len(own), _MOST_ROWS)] for name, own in answers.items()}
-        found = self._predictor.agreement(picked)
         return {
-            name: replace(measure, predictability=found.get(name, Mean()))
-            for name, measure in measured.items()
+            name: replace(measured[name], predictability=own, seen_predictability=seen)
+            for name, (own, seen) in self._predictor.agreement(picked).items()
         }
 
 
@@ -71,7 +74,13 @@ class _Predictor:
     """Of the answers to all sets whose inputs can be compared with the seen ones."""
 
     def __init__(self, columns: Mapping[str, InputColumns | None]) -> None:
-        kernels = _kernels(columns)
+        seen = columns[SEEN]
+        alike = {name: own for name, own in columns.items()
+                 if own is not None and seen is not None and own.is_like(seen)}  # fmt: skip
+        self._rows = {name: own.new_rows(seen if name != SEEN else None)
+                      for name, own in alike.items()}  # fmt: skip
+        new = {name: own.rows(self._rows[name]) for name, own in alike.items()}
+        kernels = _kernels({name: own for name, own in new.items() if own.digests})
         self._sizes = {name: len(kernel) for name, kernel in kernels.items() if name != SEEN}
         self._inverse_NN: Tensor | None = None
         if kernels:
@@ -80,13 +89,15 @@ class _Predictor:
             self._inverse_NN = inverse_NN.float()
             self._weight_MN = (torch.cat([inverse_NN[:0], *kernels.values()]) @ inverse_NN).float()
 
-    def agreement(self, answers: Mapping[str, Int[Tensor, " _"]]) -> dict[str, Mean]:
-        """κ of each set's answers with their predictions."""
-        seen_N = answers[SEEN]
-        own_M = torch.cat([seen_N[:0], *(answers[name] for name in self._sizes)])
-        has_all = bool((seen_N >= 0).all()) and bool((own_M >= 0).all())
-        if self._inverse_NN is None or not has_all:
-            return {}
+    def agreement(self, answers: Mapping[str, Int[Tensor, " _"]]) -> dict[str, tuple[Mean, Mean]]:
+        """κ of each set's answers with their predictions, and that of the seen ones beside it."""
+        unknown = dict.fromkeys(answers, (Mean(), Mean()))
+        if self._inverse_NN is None:
+            return unknown
+        seen_N = answers[SEEN][self._rows[SEEN]]
+        own_M = torch.cat([seen_N[:0], *(answers[name][self._rows[name]] for name in self._sizes)])
+        if bool((seen_N < 0).any()) or bool((own_M < 0).any()):
+            return unknown
         known_C, place_N, count_C = seen_N.unique(return_inverse=True, return_counts=True)
         num_classes = len(known_C) + 1
         # Answers that no seen row gives cannot be predicted: they share one more class.
@@ -100,23 +111,24 @@ class _Predictor:
         taken_away_MC = (self._weight_MN * is_same_MN) @ left_out_NC
         taken_away_MC /= torch.cat([count_C, count_C.new_ones(1)])[place_M, None]
         predicted_M = (self._weight_MN @ given_NC - taken_away_MC).argmax(dim=1)
-        sizes = [len(place_N), *self._sizes.values()]
-        pairs = (torch.cat(both).split(sizes)
-                 for both in ((place_N, place_M), (predicted_N, predicted_M)))  # fmt: skip
-        return {name: _agreement(own, predicted, num_classes)
-                for name, own, predicted in zip([SEEN, *self._sizes], *pairs)}  # fmt: skip
+
+        def of_set(own: Tensor, predicted: Tensor) -> tuple[Mean, Mean]:
+            share_C = torch.bincount(own, minlength=num_classes)[: len(known_C)] / count_C
+            seen = _agreement(place_N, predicted_N, num_classes, share_C[place_N].double())
+            return _agreement(own, predicted, num_classes), seen
+
+        sizes = list(self._sizes.values())
+        found = map(of_set, place_M.split(sizes), predicted_M.split(sizes))
+        seen = _agreement(place_N, predicted_N, num_classes)
+        return {**unknown, SEEN: (seen, Mean()), **dict(zip(self._sizes, found))}
 
 
-def _kernels(columns: Mapping[str, InputColumns | None]) -> dict[str, Float[Tensor, "_ N"]]:
+def _kernels(columns: Mapping[str, InputColumns]) -> dict[str, Float[Tensor, "_ N"]]:
     """Of each set with the seen one; with λ on the diagonal of the seen set's own."""
-    seen = columns[SEEN]
+    seen = columns.get(SEEN)
     if seen is None or len(seen.numbers) < _FEWEST_ROWS:
         return {}
-    distances = {
-        name: _squared_distances(own, seen)
-        for name, own in columns.items()
-        if own is not None and own.is_like(seen)
-    }
+    distances = {name: _squared_distances(own, seen) for name, own in columns.items()}
     is_pair_NN = ~torch.eye(len(seen.numbers), dtype=torch.bool)
     width = float(distances[SEEN][is_pair_NN].median())
     if not width > 0.0:
@@ -128,23 +140,37 @@ def _kernels(columns: Mapping[str, InputColumns | None]) -> dict[str, Float[Tens
 
 def _squared_distances(of: InputColumns, seen: InputColumns) -> Float[Tensor, "M N"]:
     """Between rows: numbers in units of their spread over the seen rows; names equal or not."""
-    mean_D = seen.numbers.mean(dim=0)
-    spread_D = (seen.numbers - mean_D).square().mean(dim=0).sqrt()
-    # Rounding gives a constant column some spread, too.
-    varies_D = spread_D > 1e-9 * seen.numbers.abs().amax(dim=0)
-    left, right = (((part.numbers - mean_D) / spread_D)[:, varies_D] for part in (of, seen))
+    known = seen.numbers.where(seen.numbers.isfinite(), torch.nan)
+    mean_D = known.nanmean(dim=0)
+    spread_D = (known - mean_D).square().nanmean(dim=0).sqrt()
+    # Rounding gives a constant column some spread, too. What is missing is taken for the mean.
+    varies_D = spread_D > 1e-9 * known.nan_to_num().abs().amax(dim=0)
+    left, right = (
+        ((part.numbers - mean_D) / spread_D)[:, varies_D].nan_to_num(0.0, 0.0, 0.0)
+        for part in (of, seen)
+    )
     # Two names that differ count as much as two numbers do on average.
     unequal_MN = torch.stack([(row != seen.names).sum(dim=1) for row in of.names])
     return torch.cdist(left, right).square() + 2.0 * unequal_MN
 
 
-def _agreement(own: Int[Tensor, " M"], predicted: Int[Tensor, " M"], num_classes: int) -> Mean:
-    num_rows = len(own)
-    counts = [torch.bincount(part, minlength=num_classes) for part in (own, predicted)]
-    chance = int(counts[0] @ counts[1]) / num_rows**2
-    if chance >= 1.0:
+def _agreement(
+    own: Int[Tensor, " M"],
+    predicted: Int[Tensor, " M"],
+    num_classes: int,
+    weight: Float[Tensor, " M"] | None = None,
+) -> Mean:
+    """Cohen's κ; rows may count more or less."""
+    weight = torch.ones(len(own)).double() if weight is None else weight
+    total = float(weight.sum())
+    if not total > 0.0:
         return Mean()
-    observed = int((own == predicted).sum()) / num_rows
+    shares = [torch.bincount(part, weight / total, num_classes) for part in (own, predicted)]
+    chance = float(shares[0] @ shares[1])
+    if chance > 1.0 - 1e-9:
+        return Mean()
+    observed = float(weight[own == predicted].sum()) / total
+    num_rows = total**2 / float(weight.square().sum())
     # All right, or all wrong, is not known to be so of other rows.
     variance = max(observed * (1.0 - observed), 1.0 / num_rows)
     return Mean((observed - chance) / (1.0 - chance), sqrt(variance / num_rows) / (1.0 - chance))

@@ -13,7 +13,10 @@ from epigrok.monitor.measuring import SetMeasure
 from epigrok.monitor.states import Standing, State
 from epigrok.monitor.tolerance import ToleranceRatio
 
-MEANS = ("predictability", "calibrated_epistemic", "posterior_epistemic", "entropy", "confidence")
+MEANS = (
+    "predictability", "seen_predictability", "calibrated_epistemic", "posterior_epistemic",
+    "entropy", "confidence",
+)  # fmt: skip
 """What is reported with a standard error over rows."""
 
 
@@ -48,6 +51,9 @@ class SetReading:
     """Cohen's κ between the answers and what the answers to the seen inputs predict; each seen
     answer is predicted from the others."""
     predictability_se: float = nan
+    seen_predictability: float = nan
+    """That of the seen answers, each counted as often as this set has it."""
+    seen_predictability_se: float = nan
     tolerance: float = nan
     """τ: the relative noise that leaves the answers as they are."""
     tolerance_log_se: float = nan

@@ -9,6 +9,7 @@ Letters: B inputs, N rows, C classes, T positions.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Literal
 
 import torch
@@ -67,7 +68,11 @@ class SetRows:
 
     def columns(self, most_rows: int, most_columns: int) -> InputColumns | None:
         """The inputs as a table, where each has one row and all are alike; known after a pass."""
-        has_one_each = [len(rows) for rows in self._chosen] == list(self._inputs.sizes)
+        answers_once = self._answered == "last" or all(
+            prod(shape[1:-1]) == 1 for shape in self._shapes
+        )
+        reads_all = [len(rows) for rows in self._chosen] == list(self._inputs.sizes)
+        has_one_each = answers_once and reads_all
         return self._inputs.columns(most_rows, most_columns) if has_one_each else None
 
     def head_inputs(self, call: ModelCall) -> HeadInputs:

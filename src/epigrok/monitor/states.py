@@ -86,7 +86,7 @@ class Reading:
     predictability: float = nan
     """How well the watched answers follow from the seen ones; nan where nobody can say."""
     seen_predictability: float = nan
-    """How well each seen answer follows from the others."""
+    """How well each seen answer follows from the others, answers counted as often as watched."""
     predictability_error: float = nan
     """Standard error of the difference between the two."""
 
