@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from itertools import pairwise
 from math import exp, hypot
 from pathlib import Path
 
@@ -188,3 +189,24 @@ def test_errors_with_nothing_passed_are_those_the_page_names() -> None:
     assert (wrong, missed) == ({"spirals-random-0"}, {"cubic-squares-0", "spirals-lost-0"})
     ends = [row["outcome"] for row in seeing]
     assert [ends.count(end) for end in ("not", "generalised", "lost")] == [9, 10, 4]
+
+
+def test_no_announcement_was_taken_back_in_the_latest_runs_as_the_page_says() -> None:
+    taken_back = [
+        row["run"]
+        for row in rows_of("watched-latest.csv")
+        if row["state"] == "lost" and "learnt by heart" in row["unreadable"]
+    ]
+    assert not taken_back
+    assert "nothing was taken back" in " ".join(PAGE.split())
+
+
+def test_no_set_was_announced_twice_as_the_page_of_the_monitor_says() -> None:
+    for name in ("watched.csv", "watched-later.csv", "watched-latest.csv"):
+        states: dict[tuple[str, str], list[str]] = {}
+        for row in rows_of(name):
+            states.setdefault((row["run"], row["watched"]), [""]).append(row["state"])
+        for told in states.values():
+            news = [now for before, now in pairwise(told) if now != before]
+            assert news.count("generalised") <= 1
+    assert "no set was announced twice" in " ".join(MONITOR_PAGE.split())

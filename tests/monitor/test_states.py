@@ -25,6 +25,7 @@ RULE = StateRule(
     spike_over=1.1,
     by_heart_share=0.5,
     by_heart_deviations=3.0,
+    taken_back_share=0.2,
 )
 SEEN_MEMORISING = Standing(has_memorised=True)
 ANNOUNCED = Standing(state="generalised", has_generalised=True, sure_step=100)
@@ -118,12 +119,16 @@ def test_seen_answers_that_follow_less_from_each_other_are_by_heart(
     assert standing.sure_step == (0 if after == "generalised" else None)
 
 
-def test_what_generalised_stays_so_whatever_its_answers_follow_from() -> None:
+@pytest.mark.parametrize(("of_seen", "after"), [(0.19, "generalised"), (0.17, "lost")])
+def test_an_announcement_is_taken_back_where_rows_are_surely_by_heart(
+    of_seen: float, after: State
+) -> None:
     by_heart = reading_of(
-        0.9, seen_predictability=0.0, predictability=0.9, predictability_error=0.1
+        0.9, seen_predictability=of_seen, predictability=0.9, predictability_error=0.1
     )
-    kept = follow(replace(ANNOUNCED, sure_step=0), by_heart, RULE)
-    assert (kept.state, kept.unreadable, kept.sure_step) == ("generalised", None, 0)
+    found = follow(replace(ANNOUNCED, sure_step=0), by_heart, RULE)
+    assert (found.state, found.sure_step) == (after, 0)
+    assert (found.unreadable is None) == (after == "generalised")
     lost = Standing(state="lost", has_generalised=True, has_memorised=True)
     assert follow(lost, by_heart, RULE).state == "lost"
 

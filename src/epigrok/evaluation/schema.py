@@ -55,7 +55,7 @@ _OPTIMISER = tuple(
 
 _TOLERANCE = (
     Column("state", "text", "where the split stands; empty for the training split"),
-    Column("unreadable", "text", "why this look changed nothing"),
+    Column("unreadable", "text", "why this look changed nothing, or took 'generalised' back"),
     Column("tolerance_ratio", "number", "tolerance over that of the training split"),
     Column("tolerance_ratio_log_se", "number", "standard error of its logarithm"),
     Column("network_ratio", "number", "the ratio with noise on the whole network, where asked for"),

@@ -35,7 +35,7 @@ class SetReading:
     state: State | None = None
     """None for the seen set, which is what the others are compared with."""
     unreadable: str | None = None
-    """Why this look changed nothing."""
+    """Why this look changed nothing, or took an announcement back."""
     tolerance_ratio: float = nan
     """τ of this set over τ of the seen one: near 1 where a rule covers both. The noise is on the
     head, or on the whole network if the monitor was asked to put it there."""

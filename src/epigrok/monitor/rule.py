@@ -22,8 +22,8 @@ class StateRule:
 
     `by_heart_share` and `by_heart_deviations` came with the fifth rule; nothing else moved. They
     were chosen on the coin flips and on 188 runs of all kinds up to the later ones, before any of
-    the latest kinds was read. At 2,921 looks with the training set fitted they held back no set
-    that was general.
+    the latest kinds was read. As predictability is read now, they hold back no set that is general
+    at any of 3,218 looks of the 230 runs up to the later kinds with the training set fitted.
     """
 
     threshold: float = 0.37
@@ -73,3 +73,7 @@ class StateRule:
     of watched ones."""
     by_heart_deviations: float = 3.0
     """Standard errors by which it must lie below that of watched ones at least."""
+    taken_back_share: float = 0.25
+    """The same share for a set that was announced already, which is then taken back. Added after
+    the test on the latest kinds, where it changed no look: a reader had found coin flips that were
+    announced at the one look at which the rest was not sure."""

@@ -29,6 +29,9 @@ spike of the loss changes answers too, and breaks the fit; so without a fit the 
 Such a set has generalised again when the answers have come back, or when it was seen memorising
 since. A high ratio alone will not do: the new answers are not those that were right.
 
+A set is called *lost*, too, when a later look shows surely that its rows were learnt by heart: the
+announcement is taken back, and may come again.
+
 The head is read at every look, because that is cheap. Where it puts a set on the other side of the
 threshold, the whole network is read too, and decides: behind a layer norm wrong answers can become
 as firm at the head as right ones.
@@ -98,7 +101,7 @@ class Standing:
     state: State = "fitting"
     since_step: int = 0
     unreadable: str | None = None
-    """Why the last reading changed nothing."""
+    """Why the last reading changed nothing, or took an announcement back."""
     has_generalised: bool = False
     has_memorised: bool = False
     """Whether a look was surely below the threshold."""
@@ -149,8 +152,10 @@ def follow(
     standing = _marked(standing, reading, has_held, rule)
     lowest, highest = ratio.interval(rule.deviations)
     state, by_heart = _state_of(standing, ratio.value, rule), None
-    if lowest >= needed and _is_steady(reading, rule):
-        if not _is_by_heart(reading, rule):
+    if state == "generalised" and _is_by_heart(reading, rule, rule.taken_back_share):
+        state, by_heart = "lost", _BY_HEART
+    elif lowest >= needed and _is_steady(reading, rule):
+        if not _is_by_heart(reading, rule, rule.by_heart_share):
             state = "generalised"
             standing = replace(standing, sure_step=reading.step, has_changed=False)
         elif state != "generalised":
@@ -219,10 +224,10 @@ def _is_steady(reading: Reading, rule: StateRule) -> bool:
     return reading.steadiness >= rule.steady_from
 
 
-def _is_by_heart(reading: Reading, rule: StateRule) -> bool:
+def _is_by_heart(reading: Reading, rule: StateRule, share: float) -> bool:
     """Whether seen answers surely follow from each other much less than watched ones from them."""
     gap = reading.predictability - reading.seen_predictability
-    is_wide = reading.seen_predictability < rule.by_heart_share * reading.predictability
+    is_wide = reading.seen_predictability < share * reading.predictability
     return is_wide and gap >= rule.by_heart_deviations * reading.predictability_error
 
 
@@ -252,7 +257,8 @@ def _would_change_sides(
         return False
     if standing.state == "generalised":
         return reading.ratio < rule.threshold
-    is_sure = _is_steady(reading, rule) and not _is_by_heart(reading, rule)
+    is_by_heart = _is_by_heart(reading, rule, rule.by_heart_share)
+    is_sure = _is_steady(reading, rule) and not is_by_heart
     return reading.ratio >= needed and is_sure
 
 
