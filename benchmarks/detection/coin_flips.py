@@ -4,7 +4,8 @@
 
 Nothing can be learnt here but the training rows, so every announcement is false. Few classes, few
 rows and networks that can only just fit them, or that are smooth between rows, are where it errs:
-a report of a user found these recipes, after the rule was frozen. Writes coin-flips.csv.
+reports of users found these recipes, after the rule was frozen. Writes coin-flips.csv. With
+`--fourth-rule` another rule looks, and with `--num-rows` the monitor reads more rows of each set.
 """
 
 import argparse
@@ -22,10 +23,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from benchmarks.detection.judging import FOURTH_RULE
 from benchmarks.detection.pictures import SIZE, glyph_rows
-from epigrok.monitor import GrokMonitor
+from epigrok.monitor import GrokMonitor, MonitorSettings, StateRule
 
 NUM_SEEDS, NUM_STEPS, LOOK_EVERY = 8, 1000, 25
+COLUMNS = (
+    "recipe", "training rows", "seed", "announced at", "last state", "training accuracy", "ratio",
+)  # fmt: skip
 FOLDER = Path(__file__).resolve().parents[2] / "docs/results/detection"
 
 
@@ -44,6 +49,9 @@ class Recipe:
 
 RECIPES = {
     "logistic regression, 100 features": Recipe(num_rows=170, num_features=100, lr=0.03),
+    # More rows than a monitor reads, so that watched answers hardly follow from those it knows.
+    "logistic regression, 600 rows": Recipe(num_rows=600, num_features=400, lr=0.03),
+    "logistic regression, 2,000 rows": Recipe(num_rows=2000, num_features=1340, lr=0.03),
     "logistic regression, pictures": Recipe(num_rows=220, lr=0.03),
     "2 layers of ReLU, pictures": Recipe(num_rows=150, hidden=(128,) * 2),
     "5 layers of ReLU, pictures": Recipe(num_rows=150, hidden=(128,) * 5),
@@ -72,14 +80,16 @@ def network(recipe: Recipe) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Linear(widths[-1], recipe.num_classes))
 
 
-def announced_step(recipe: Recipe, seed: int) -> tuple[int | None, float, float]:
-    """When the monitor first says *generalised*, the last training accuracy and the last ratio."""
+def announced_step(
+    recipe: Recipe, seed: int, settings: MonitorSettings
+) -> tuple[int | None, str, float, float]:
+    """When the monitor first says *generalised*; its last state, training accuracy and ratio."""
     x, held_out = inputs(recipe, seed, recipe.num_rows), inputs(recipe, 1000 + seed, 512)
     torch.manual_seed(seed)
     labels = torch.randint(recipe.num_classes, (recipe.num_rows,))
     model = network(recipe)
     optimiser = torch.optim.AdamW(model.parameters(), lr=recipe.lr)
-    monitor = GrokMonitor(model, seen=x, watched={"held out": held_out})
+    monitor = GrokMonitor(model, seen=x, watched={"held out": held_out}, settings=settings)
     for step in range(1, NUM_STEPS + 1):
         optimiser.zero_grad()
         logits = model(x)
@@ -89,20 +99,28 @@ def announced_step(recipe: Recipe, seed: int) -> tuple[int | None, float, float]
             accuracy = float((logits.argmax(dim=1) == labels).float().mean())
             reading = monitor.update(step, train_accuracy=accuracy)
     steps = [event.step for event in monitor.events if event.state == "generalised"]
-    return next(iter(steps), None), accuracy, reading["held out"].tolerance_ratio
+    last = reading["held out"]
+    return next(iter(steps), None), str(last.state), accuracy, last.tolerance_ratio
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=FOLDER / "coin-flips.csv")
-    with parser.parse_args().out.open("w", newline="") as file:
+    parser.add_argument("--recipes", nargs="+", choices=RECIPES, default=list(RECIPES))
+    parser.add_argument("--fourth-rule", action="store_true")
+    parser.add_argument("--num-rows", type=int, default=MonitorSettings().num_rows)
+    options = parser.parse_args()
+    rule = FOURTH_RULE if options.fourth_rule else StateRule()
+    settings = MonitorSettings(num_rows=options.num_rows, rule=rule)
+    with options.out.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("recipe", "seed", "announced at", "training accuracy", "ratio"))
-        for name, recipe in RECIPES.items():
+        writer.writerow(COLUMNS)
+        for name in options.recipes:
             for seed in range(NUM_SEEDS):
-                step, accuracy, ratio = announced_step(recipe, seed)
-                told = "" if step is None else step
-                writer.writerow((name, seed, told, f"{accuracy:.3f}", f"{ratio:.2f}"))
+                recipe = RECIPES[name]
+                step, state, accuracy, ratio = announced_step(recipe, seed, settings)
+                told, rows = "" if step is None else step, recipe.num_rows
+                writer.writerow((name, rows, seed, told, state, f"{accuracy:.3f}", f"{ratio:.2f}"))
                 file.flush()
 
 

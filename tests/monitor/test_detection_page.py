@@ -210,3 +210,16 @@ def test_no_set_was_announced_twice_as_the_page_of_the_monitor_says() -> None:
             news = [now for before, now in pairwise(told) if now != before]
             assert news.count("generalised") <= 1
     assert "no set was announced twice" in " ".join(MONITOR_PAGE.split())
+
+
+def test_coin_flips_on_the_page_are_those_of_the_tables() -> None:
+    told = {
+        end: [row for row in rows_of(f"coin-flips{end}.csv") if row["announced at"]]
+        for end in ("", "-fourth-rule", "-1024-rows")
+    }
+    assert {row["training rows"] for row in told[""]} == {"600", "2000"}
+    assert (len(told[""]), len(told["-1024-rows"])) == (11, 0)
+    assert [row["last state"] for row in told[""]].count("lost") == 1
+    assert sum(int(row["training rows"]) <= 256 for row in told["-fourth-rule"]) == 20
+    words = " ".join(PAGE.split())
+    assert "**Where it reads 256 of 600 or 2,000 rows, it still announces 11 of 16**" in words
