@@ -1,1 +1,4 @@
-"""Kernels that may take the place of those in `epigrok.model.kernels`, not yet run on a GPU."""
+"""Kernels that may take the place of those in `epigrok.model.kernels`.
+
+Right on an H200 by `benchmarks.attention_variants`; no training step has been timed with them.
+"""
