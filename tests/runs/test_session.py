@@ -13,6 +13,7 @@ from tiny_run import EVALUATION, tiny
 import epigrok
 from epigrok.config import AdamWConfig, ScheduleConfig, preset
 from epigrok.errors import UserError
+from epigrok.records.checking import check_run
 from epigrok.records.directory import RunDirectory
 from epigrok.runs import DivergedError, Run, TrainOptions, session
 from epigrok.runs.progress import Silent
@@ -70,8 +71,10 @@ def test_a_stop_during_the_series_is_heard(tmp_path: Path, monkeypatch: pytest.M
     assert run.directory.status()["state"] == "stopped"
     assert not (tmp_path / "context-noise.jsonl").exists()
     monkeypatch.undo()
-    assert epigrok.train(config, tmp_path).is_done
+    run = epigrok.train(config, tmp_path)
+    assert run.is_done
     assert (tmp_path / "context-noise.jsonl").exists()
+    assert check_run(run.directory) == []
 
 
 @pytest.mark.parametrize("every", [1, 10])

@@ -196,7 +196,9 @@ class Session:
             if rows:
                 keep_rows(self._run, series, rows, self._lease.workspace)
         self._seconds_evaluating += time.monotonic() - started
-        self._record_timing(self._state.step)
+        # The checkpoint of a run that is stopped here would keep the row, and the next end add one.
+        if not stop:
+            self._record_timing(self._state.step)
         return not stop
 
     def _evaluate(self, step: int, record: StepRecord | None = None) -> None:
