@@ -92,6 +92,7 @@ def test_rows_may_come_in_any_order() -> None:
     assert grokking_times(curve[::-1]) == grokking_times(curve)
 
 
-def test_what_never_was_uncertain_does_not_collapse() -> None:
+def test_what_never_was_uncertain_neither_peaks_nor_collapses() -> None:
+    """Its first row was once its peak, so it seemed to lead."""
     (times,) = grokking_times(rows(FITTED, [1.0] * 7, [0.0] * 7))
-    assert times.collapsed_step is None
+    assert (times.peak_step, times.collapsed_step, times.lead_of_peak) == (None, None, None)

@@ -76,6 +76,14 @@ def test_a_setting_that_never_generalised_says_so(runs: list[RunDirectory], tmp_
     assert events.sentence().endswith("ends at 50 % of it; accuracy does not stay above 0.95.")
 
 
+def test_a_setting_without_uncertainty_says_so(runs: list[RunDirectory], tmp_path: Path) -> None:
+    write_curves(runs[0], (0.0, 0.0, 1.0, 1.0), (0.0, 0.0, 0.0, 0.0))
+    (setting,) = settings(open_sweep(tmp_path))
+    events = setting_events(setting)[("id_val", "laplace")]
+    assert (events.peak_step, events.num_led) == (None, 0)
+    assert events.sentence() == "EU of laplace on id_val is zero throughout."
+
+
 def test_rows_without_the_columns_of_events_are_left_out(
     runs: list[RunDirectory], tmp_path: Path
 ) -> None:

@@ -32,8 +32,8 @@ class GrokkingTimes:
     """First evaluation from which this split stays at accuracy 0.95 to the end."""
     peak_step: int | None
     """Evaluation with the largest epistemic uncertainty of the whole run, before fitting too: the
-    peak comes before both where fitting and generalising coincide. (`separation` only looks at
-    steps from fitting on.)"""
+    peak comes before both where fitting and generalising coincide. None where it is zero
+    throughout. (`separation` only looks at steps from fitting on.)"""
     collapsed_step: int | None
     """First evaluation, fitted and past the peak, at a quarter of the peak or less to the end."""
     peak_epistemic: float
@@ -91,15 +91,16 @@ def _times(curve: Sequence[Row], fitted: int | None, generalised: int | None) ->
     peak_index = max(range(len(values)), key=values.__getitem__)
     after = [row for row in curve[peak_index:] if fitted is not None and row["step"] >= fitted]
     level = COLLAPSE_SHARE * values[peak_index]
-    # Without any uncertainty there is nothing to collapse.
-    after = after if values[peak_index] > 0.0 else []
+    # Without any uncertainty nothing peaks, and there is nothing to collapse.
+    has_peak = values[peak_index] > 0.0
+    after = after if has_peak else []
     return GrokkingTimes(
         split=curve[0]["split"],
         posterior=curve[0]["posterior"],
         num_samples=curve[0]["num_samples"],
         fitted_step=fitted,
         generalised_step=generalised,
-        peak_step=curve[peak_index]["step"],
+        peak_step=curve[peak_index]["step"] if has_peak else None,
         collapsed_step=first_that_holds(after, EPISTEMIC_FINAL, at_most=level),
         peak_epistemic=values[peak_index],
         final_epistemic=values[-1],

@@ -87,6 +87,8 @@ def _draw_row(
 
 def _mark_events(axes: Axes, events: list[Events]) -> None:
     for event in events:
+        if event.peak_step is None:
+            continue
         colour = look_of_split(event.split)["color"]
         axes.plot(
             event.peak_step, event.peak_epistemic, marker="v", color=colour, markersize=5,

@@ -9,12 +9,10 @@ from statistics import median
 from typing import Any
 
 from epigrok.evaluation import GrokkingTimes, grokking_times
-from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD
-from epigrok.evaluation.schema import ACCURACY_FINAL, EPISTEMIC_FINAL
+from epigrok.evaluation.grokking_times import ACCURACY_THRESHOLD, NEEDED_COLUMNS
+from epigrok.evaluation.schema import EPISTEMIC_FINAL
 from epigrok.tables.groups import Setting
 from epigrok.tables.store import SweepStore
-
-_COLUMNS = ("step", "split", "posterior", "num_samples", ACCURACY_FINAL, EPISTEMIC_FINAL)
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,8 @@ class Events:
     """Runs whose accuracy passed the threshold for good."""
     num_led: int
     """Of those, runs whose uncertainty peaked before they generalised."""
-    peak_step: float
+    peak_step: float | None
+    """Of the runs with any uncertainty; None where no run has."""
     peak_epistemic: float
     generalised_step: float | None
     """Of the runs that generalised; None where none did."""
@@ -38,6 +37,8 @@ class Events:
 
     def sentence(self) -> str:
         """A sentence on what happened, with numbers."""
+        if self.peak_step is None:
+            return f"EU of {self.posterior} on {self.split} is zero throughout."
         text = (
             f"EU of {self.posterior} on {self.split} peaks at step {self.peak_step:,.0f} "
             f"({self.peak_epistemic:.2g} nats) and "
@@ -76,8 +77,8 @@ def rows_by_run(
     store: SweepStore, further: Sequence[str] = ()
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Id and rows of every run, in order of steps; `further` adds columns to the usual ones."""
-    names = (*_COLUMNS, *further)
-    present = " and ".join(f"{name} is not null" for name in _COLUMNS)
+    names = (*NEEDED_COLUMNS, *further)
+    present = " and ".join(f"{name} is not null" for name in NEEDED_COLUMNS)
     query = f"select run_id, {', '.join(names)} from metrics where {present}"
     rows = store.sql(f"{query} order by run_id, step").fetchall()
     for run_id, members in groupby(rows, key=itemgetter(0)):
@@ -104,13 +105,14 @@ def _events(
     generalised = [t.generalised_step for t in times if t.generalised_step is not None]
     shares = [share for _, share in members if share is not None]
     leads = [time.lead_of_peak for time in times]
+    peaks = [time.peak_step for time in times if time.peak_step is not None]
     return Events(
         split=split,
         posterior=posterior,
         num_runs=len(times),
         num_generalised=len(generalised),
         num_led=sum(lead is not None and lead > 0 for lead in leads),
-        peak_step=median(time.peak_step for time in times if time.peak_step is not None),
+        peak_step=median(peaks) if peaks else None,
         peak_epistemic=median(time.peak_epistemic for time in times),
         generalised_step=median(generalised) if generalised else None,
         share_when_generalised=median(shares) if shares else None,
