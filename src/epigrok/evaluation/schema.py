@@ -135,8 +135,17 @@ _ALL = (
         "what the optimiser saw at evaluated steps",
         (STEP,),
         (
-            Column("loss", "number", "mean cross-entropy of the batch", "nats"),
-            Column("gradient_norm", "number", "global norm of the gradient, before clipping"),
+            Column(
+                "loss",
+                "number",
+                "mean cross-entropy of the batch, at the update's last weight sample",
+                "nats",
+            ),
+            Column(
+                "gradient_norm",
+                "number",
+                "global norm of the gradient at that sample, before clipping",
+            ),
             Column("learning_rate_scale", "number", "learning rate over its peak"),
             *_OPTIMISER,
         ),

@@ -218,7 +218,7 @@ def counted_positions(
 ) -> Bool[Tensor, "*positions"]:
     """Which predictions count: inside the mask, attended to, and not labelled `ignore_index`.
 
-    Where a model returns one prediction for a whole sequence, the attention mask has no say.
+    A model that makes one prediction for a whole sequence ignores the attention mask.
     """
     shape = logits.shape[:-1]
     is_counted = torch.ones(shape, dtype=torch.bool, device=logits.device)

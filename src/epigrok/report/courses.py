@@ -49,7 +49,7 @@ class Course:
     looks: tuple[Look, ...]
     fitted_step: int | None
     generalised_step: int | None
-    """By accuracy; the monitor's word is `announced_step`."""
+    """By accuracy; `announced` is the look at which the monitor said so."""
 
     @property
     def fate(self) -> End:

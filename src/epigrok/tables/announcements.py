@@ -13,7 +13,6 @@ class Announcement:
 
     run_id: str
     split: str
-    last_state: str
     generalised_step: int | None
     """When it was first announced as generalised."""
     ratio: float | None
@@ -34,7 +33,6 @@ def announcements(store: SweepStore) -> list[Announcement]:
             Announcement(
                 run_id=run_id,
                 split=split,
-                last_state=looks[-1][3],
                 generalised_step=next((row[2] for row in looks if row[3] == "generalised"), None),
                 ratio=ratios[-1] if ratios else None,
             )

@@ -53,7 +53,10 @@ class TrainState:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """Loss and gradient norm of one update. They stay on the device; reading one waits for it."""
+    """Loss and gradient norm of one update. They stay on the device; reading one waits for it.
+
+    Where an update takes gradients at several weight samples, they are those of the last one.
+    """
 
     step: int
     """Updates taken, this one included."""

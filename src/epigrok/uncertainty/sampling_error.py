@@ -21,7 +21,7 @@ from epigrok.uncertainty.decomposition import IMPOSSIBLE, divergence
 
 @dataclass(frozen=True)
 class StandardErrors:
-    """Of each uncertainty, in nats, from the choice of the samples; not a number for one sample."""
+    """Of each uncertainty, in nats, from the choice of the samples; NaN for a single sample."""
 
     total: Float[Tensor, "*N"]
     aleatoric: Float[Tensor, "*N"]
