@@ -9,7 +9,8 @@ import numpy as np
 
 from benchmarks.detection.first_rule import FirstReading, first_rule_states
 from benchmarks.detection.statistics import ERROR, Table
-from epigrok.monitor import Confirm, Reading, Standing, StateRule, ToleranceRatio, follow
+from epigrok.monitor import StateRule, ToleranceRatio
+from epigrok.monitor.states import Confirm, Reading, Standing, follow
 
 FOURTH_RULE = StateRule(by_heart_deviations=inf)
 """Without the clause of the fifth."""

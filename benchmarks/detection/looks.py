@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from benchmarks.detection import whole_network
 from benchmarks.detection.training import Look, loss_of
 from benchmarks.detection.variants import entry
-from epigrok.monitor import ToleranceSettings, head_answers, row_tolerances, tolerance
+from epigrok.monitor import ToleranceSettings, head_answers, tolerance
+from epigrok.monitor.noise import row_tolerances
 from epigrok.posteriors import Head, HeadInputs, head_inputs
 
 NUM_ROWS, NUM_CLOSE = 1024, 256

@@ -13,7 +13,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import epigrok
 from epigrok.config import IVONConfig, RunConfig, preset
-from epigrok.monitor import GrokMonitor, MonitorSettings, ToleranceSettings, row_tolerances
+from epigrok.monitor import GrokMonitor, MonitorSettings, ToleranceSettings
+from epigrok.monitor.noise import row_tolerances
 from epigrok.posteriors import (
     IVON,
     DiagonalLaplace,

@@ -1,7 +1,8 @@
 """The figure of a monitor: lines, bands and announcements."""
 
-from epigrok.monitor import SEEN, Event, History, MonitorReading, SetReading, StateRule
+from epigrok.monitor import SEEN, Event, MonitorReading, SetReading, StateRule
 from epigrok.monitor.drawing import draw_history
+from epigrok.monitor.history import History
 
 
 def test_each_watched_set_has_a_line_a_band_and_its_announcements() -> None:

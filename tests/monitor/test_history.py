@@ -9,19 +9,14 @@ import pytest
 import torch
 
 from epigrok.errors import UserError
-from epigrok.monitor import (
-    SEEN,
-    History,
-    SetMeasure,
-    SignsOfFit,
-    StateRule,
-    Tolerance,
-    ToleranceRatio,
-)
-from epigrok.monitor.measuring import Mean
+from epigrok.monitor import SEEN, StateRule, Tolerance, ToleranceRatio
+from epigrok.monitor.fit import SignsOfFit
+from epigrok.monitor.history import History
+from epigrok.monitor.measuring import Mean, SetMeasure
 
 RULE = StateRule()
 FITTED = SignsOfFit(train_accuracy=1.0)
+NOTHING = {"train_accuracy": None, "train_loss": None}
 
 
 def measured(ratio: float) -> dict[str, SetMeasure]:
@@ -61,7 +56,7 @@ def test_a_set_that_is_memorised_then_grokked_then_lost_has_these_events() -> No
     assert 300 <= events[1].step <= 500
 
 
-def test_the_whole_network_is_asked_only_where_an_announcement_hangs_on_it() -> None:
+def test_the_whole_network_is_asked_only_where_an_announcement_depends_on_it() -> None:
     asked = []
 
     def network_ratio(name: str) -> ToleranceRatio:
@@ -150,9 +145,18 @@ def test_what_is_not_its_own_is_refused(changed: dict[str, Any], sentence: str) 
         History(("held out",), RULE).restore(saved | changed)
 
 
+@pytest.mark.parametrize("signs", [{"train_accuracy": nan}, {"train_loss": nan}])
+def test_a_sign_of_fit_that_is_no_number_says_that_nothing_is_fitted(
+    signs: dict[str, float],
+) -> None:
+    history = History(("held out",), RULE)
+    history.add(100, measured(0.9), SignsOfFit.given(**{**NOTHING, **signs}))
+    assert history.standings["held out"].state == "fitting"
+
+
 def test_time_is_added_to_the_last_look() -> None:
     history = followed([0.1])
-    assert history.timed(0.25).seconds == 0.25
+    assert history.record_seconds(0.25).seconds == 0.25
     assert history.readings[-1].seconds == 0.25
 
 

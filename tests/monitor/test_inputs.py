@@ -17,7 +17,7 @@ from torch.utils.data import (
 )
 
 from epigrok.errors import UserError
-from epigrok.monitor.inputs import num_inputs, require_apart, taken
+from epigrok.monitor.inputs import evenly_spaced, num_inputs, require_apart, taken
 
 X = torch.arange(1000.0).view(500, 2)
 Y = torch.arange(500) % 7
@@ -35,6 +35,13 @@ def test_a_tensor_gives_evenly_spread_rows_with_both_ends() -> None:
     assert torch.equal(found[[0, -1]], X[[0, -1]])
     assert int((found[1:, 0] - found[:-1, 0]).max()) <= 12
     assert torch.equal(rows_of(X, 1000), X)
+
+
+def test_rows_of_the_largest_sets_lie_within_them() -> None:
+    """The last of them was once beyond the end, where float32 has no odd whole numbers."""
+    number = 2**24 + 5
+    found = evenly_spaced(number, 256)
+    assert (int(found[0]), int(found[-1])) == (0, number - 1)
 
 
 def test_what_was_taken_does_not_change_with_the_callers_tensor() -> None:
@@ -74,6 +81,18 @@ class Stream(IterableDataset[Tensor]):
         return iter(X)
 
 
+class Batches(Dataset[tuple[Tensor, Tensor]]):
+    """Its items are whole batches already."""
+
+    def __len__(self) -> int:
+        return len(X) // 50
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        if index >= len(self):
+            raise IndexError(index)
+        return X.split(50)[index], Y.split(50)[index]
+
+
 SOURCES = {
     "data set": TensorDataset(X),
     "data set with labels": TensorDataset(X, Y),
@@ -84,6 +103,7 @@ SOURCES = {
         TensorDataset(X), 32, sampler=SubsetRandomSampler([0] * 100)
     ),
     "stream": DataLoader(Stream(), batch_size=32),
+    "loader of batches": DataLoader(Batches(), batch_size=None),
 }
 
 

@@ -6,14 +6,8 @@ from math import isnan, log, pi, sqrt, tan
 import pytest
 import torch
 
-from epigrok.monitor import (
-    ToleranceSettings,
-    head_answers,
-    head_tolerance,
-    tolerance,
-    tolerance_ratio,
-)
-from epigrok.monitor.quantile import flip_tolerance
+from epigrok.monitor import ToleranceSettings, head_answers, tolerance, tolerance_ratio
+from epigrok.monitor.quantile import flip_tolerance, head_tolerance
 from epigrok.posteriors import Head, HeadInputs
 from epigrok.random_streams import normal, stream_key
 

@@ -11,10 +11,10 @@ from epigrok.monitor import (
     ToleranceSettings,
     head_answers,
     network_answers,
-    row_tolerances,
     tolerance,
     tolerance_ratio,
 )
+from epigrok.monitor.noise import row_tolerances
 from epigrok.monitor.tolerance import chance_corrected_agreement
 from epigrok.posteriors import Head, HeadInputs, head_inputs
 from epigrok.random_streams import integers, normal, stream_key

@@ -9,7 +9,10 @@ from epigrok.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class SignsOfFit:
-    """What says that the training set is fitted; with neither, the confidence on seen inputs."""
+    """Signs that the training set is fitted.
+
+    Without either, the rule takes the confidence on the seen inputs.
+    """
 
     train_accuracy: float | None = None
     train_loss: float | None = None
@@ -23,8 +26,8 @@ class SignsOfFit:
             _number("train_accuracy", train_accuracy),
             _number("train_loss", train_loss),
         )
-        # Averages of float32 can end just above one.
-        if accuracy is not None and not 0.0 <= accuracy <= 1.0 + 1e-6:
+        # Averages of float32 can end just above one. What is not a number says "not fitted".
+        if accuracy is not None and (accuracy < 0.0 or accuracy > 1.0 + 1e-6):
             raise UserError(f"train_accuracy must be a share between 0 and 1, got {accuracy:g}")
         if loss is not None and loss < 0.0:
             raise UserError(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from math import hypot, isfinite, nan
 from numbers import Integral
-from typing import Any
+from typing import Any, SupportsIndex
 
 import torch
 
@@ -22,10 +22,10 @@ from epigrok.monitor.tolerance import (
 
 Answers = Mapping[str, tuple[int, ...]]
 """Set -> the network's answers to its rows at one look."""
-_FORMAT = 5
+_FORMAT = 6
 """Of what `to_json` writes."""
 _CLOSE = 1.02
-"""Of looks whose steps are closer, not all answers are kept."""
+"""Of looks whose steps are closer than this factor, only some keep their answers."""
 
 
 class History:
@@ -39,8 +39,8 @@ class History:
         self.answers: dict[int, Answers] = {}
         """Step -> what was answered then, of looks that later ones are compared with."""
 
-    def require_later(self, step: int) -> None:
-        """Refuse a step that was looked at already, a look before the last one, or no step."""
+    def require_later(self, step: SupportsIndex) -> int:
+        """The step, unless it was looked at already, lies before the last look, or is no step."""
         if not isinstance(step, Integral) or step < 0:
             raise UserError(f"step must be a whole number from 0 on, got {step!r}")
         if self.readings and step <= self.readings[-1].step:
@@ -48,10 +48,11 @@ class History:
                 f"step {step} does not come after step {self.readings[-1].step}, which was looked "
                 "at before; after going back, load what was saved at that point"
             )
+        return int(step)
 
     def add(
         self,
-        step: int,
+        step: SupportsIndex,
         measured: Mapping[str, SetMeasure],
         fit: SignsOfFit,
         network_ratio: Callable[[str], ToleranceRatio] | None = None,
@@ -65,7 +66,7 @@ class History:
             network_ratio: Reads a watched set again with noise on the whole network, which the
                 rule asks for where an announcement depends on it.
         """
-        self.require_later(step)
+        step = self.require_later(step)
         seen = measured[SEEN]
         standings, events = dict(self.standings), []
         earlier = earlier_step(self.answers, step, self._rule)
@@ -117,10 +118,15 @@ class History:
         earlier = earlier_step(kept, step, self._rule) or 0
         self.answers = {at: found for at, found in kept.items() if at >= earlier or at in sure}
 
-    def replay(self, looks: Iterable[MonitorReading]) -> None:
-        """Judge looks that were measured before as if they were made now."""
+    def replay(self, looks: Iterable[MonitorReading], confirms: bool = True) -> None:
+        """Judge looks that were measured before as if they were made now.
+
+        Args:
+            looks: In order.
+            confirms: Whether announcements need the whole network.
+        """
         for look in looks:
-            seen = look[SEEN]
+            seen, sets = look[SEEN], dict(look.sets)
             for name, before in self.standings.items():
                 found = look[name]
                 is_known = isfinite(found.tolerance_ratio)
@@ -141,13 +147,15 @@ class History:
                         Mean(found.seen_predictability, found.seen_predictability_se),
                     ),
                 )
-                standing = follow(before, reading, self._rule, _recorded(found))
+                confirm = _recorded(found) if confirms else None
+                standing = follow(before, reading, self._rule, confirm)
                 if standing.state != before.state:
                     self.events.append(Event(name, standing.state, look.step))
                 self.standings[name] = standing
-            self.readings.append(look)
+                sets[name] = replace(found, state=standing.state, unreadable=standing.unreadable)
+            self.readings.append(replace(look, sets=sets))
 
-    def timed(self, seconds: float) -> MonitorReading:
+    def record_seconds(self, seconds: float) -> MonitorReading:
         """The last look, with the time that it took."""
         self.readings[-1] = replace(self.readings[-1], seconds=seconds)
         return self.readings[-1]
@@ -209,8 +217,12 @@ class History:
 
 
 def earlier_step(steps: Iterable[int], step: int, rule: StateRule) -> int | None:
-    """The latest of these steps that is early enough to compare answers with; None if none is."""
-    return max((at for at in steps if at < step and rule.steady_over * at <= step), default=None)
+    """The latest of these steps that is early enough to compare answers with; None if none is.
+
+    Never step 0: any number of steps is a tenth more than that.
+    """
+    early = (at for at in steps if 0 < at < step and rule.steady_over * at <= step)
+    return max(early, default=None)
 
 
 def _agreement(before: tuple[int, ...], now: tuple[int, ...]) -> float:

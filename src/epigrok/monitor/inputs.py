@@ -104,9 +104,9 @@ class InputSet:
         parts = [list(_tensors(batch)) for batch in self.batches]
         if len({tuple(part.shape[1:] for part in batch) for batch in parts}) > 1:
             return None
-        rows = spread(sum(self.sizes), most_rows)
+        rows = evenly_spaced(sum(self.sizes), most_rows)
         flat = [torch.cat(same).cpu()[rows].reshape(len(rows), -1) for same in zip(*parts)]
-        whole = [part[:, spread(part.shape[1], most_columns)] for part in flat]
+        whole = [part[:, evenly_spaced(part.shape[1], most_columns)] for part in flat]
         numbers = [part for part in whole if part.is_floating_point() or part.dtype == torch.uint8]
         names = [part for part in whole if all(part is not number for number in numbers)]
         nothing = whole[0].new_zeros(len(whole[0]), 0)
@@ -156,7 +156,7 @@ def _batches(source: Any, name: str, at_most: int) -> Iterator[Any]:
         whole = _checked(_without_labels(source), name)
         number = num_inputs(whole)
         if number:
-            yield _picked(whole, spread(number, at_most))
+            yield _picked(whole, evenly_spaced(number, at_most))
         return
     if isinstance(source, DataLoader) and _takes_all(source):
         yield from _of_dataset(source.dataset, source.collate_fn, source.batch_size, name, at_most)
@@ -185,7 +185,7 @@ def _takes_all(loader: DataLoader[Any]) -> bool:
     """Whether a loader goes through all of its data set; another sampler may stand for a split."""
     return (
         not isinstance(loader.dataset, IterableDataset)
-        and type(loader.batch_sampler) in (BatchSampler, type(None))
+        and type(loader.batch_sampler) is BatchSampler
         and type(loader.sampler) in (SequentialSampler, RandomSampler)
     )
 
@@ -194,7 +194,7 @@ def _of_dataset(
     dataset: Any, collate: Any, batch_size: int | None, name: str, at_most: int
 ) -> Iterator[Any]:
     # By index and not through the loader, whose order may be shuffled.
-    chosen = spread(len(dataset), at_most).tolist()
+    chosen = evenly_spaced(len(dataset), at_most).tolist()
     size = batch_size or _INPUTS_PER_BATCH
     for start in range(0, len(chosen), size):
         batch = collate([dataset[index] for index in chosen[start : start + size]])
@@ -228,9 +228,11 @@ def _without_labels(batch: Any) -> Any:
     return batch
 
 
-def spread(number: int, at_most: int) -> Tensor:
+def evenly_spaced(number: int, at_most: int) -> Tensor:
     """Evenly spaced indices, so that a set in order of its classes is taken fairly."""
-    return torch.linspace(0, number - 1, min(number, at_most)).round().long()
+    # Float32 has no odd whole numbers above 2^24; below, it chooses the rows that it always chose.
+    dtype = torch.float32 if number <= 2**24 else torch.float64
+    return torch.linspace(0, number - 1, min(number, at_most), dtype=dtype).round().long()
 
 
 def _picked(batch: Any, index: Tensor) -> Any:

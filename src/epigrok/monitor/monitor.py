@@ -1,13 +1,13 @@
 """`GrokMonitor`: looks at a model now and then while it trains, and says whether it generalises."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import cache
-from numbers import Integral
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, get_args
+from typing import Any, SupportsIndex
 
+import torch
 from torch import Tensor, nn
 
 from epigrok.errors import UserError
@@ -18,53 +18,15 @@ from epigrok.monitor.measuring import SEEN, HeadDraws, Mean, SetMeasure, measure
 from epigrok.monitor.noise import NoisyNetwork
 from epigrok.monitor.predictability import Predictability
 from epigrok.monitor.readings import Event, MonitorReading
-from epigrok.monitor.rule import StateRule
-from epigrok.monitor.set_rows import Answered, ModelCall, SetRows
-from epigrok.monitor.tolerance import (
-    Tolerance,
-    ToleranceRatio,
-    ToleranceSettings,
-    tolerance_ratio,
-)
+from epigrok.monitor.set_rows import ModelCall, SetRows
+from epigrok.monitor.settings import MonitorSettings
+from epigrok.monitor.tolerance import Tolerance, ToleranceRatio, tolerance_ratio
 from epigrok.posteriors.calling import Forward
 from epigrok.posteriors.head import NoHeadError
-from epigrok.posteriors.protocol import Posterior
+from epigrok.posteriors.protocol import Posterior, require_posterior
 from epigrok.uncertainty import EntropyStream, log_probabilities
 
 OnEvent = Callable[[Event], object]
-NoiseOn = Literal["head", "network"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class MonitorSettings:
-    """How a monitor looks. The defaults are those of the benchmark in `docs/results/detection`."""
-
-    num_rows: int = 256
-    """Predictions of each set that are read, and the most inputs that are taken from it."""
-    answered: Answered = "all"
-    """Of a model that answers at several positions: all of them count, or each sequence's last."""
-    noise_on: NoiseOn = "head"
-    """What bears the noise at every look. The output layer costs one forward pass. The whole
-    network costs up to 35 of each set, and serves models whose output layer is not linear."""
-    head: str | None = None
-    """Name of the output layer, where a model has several that return the logits."""
-    confirms: bool = True
-    """Whether announcements are confirmed with noise on the whole network."""
-    tolerance: ToleranceSettings = field(default_factory=ToleranceSettings)
-    rule: StateRule = field(default_factory=StateRule)
-
-    def __post_init__(self) -> None:
-        for name, kind in (("answered", Answered), ("noise_on", NoiseOn)):
-            value, known = getattr(self, name), get_args(kind)
-            if value not in known:
-                raise UserError(f"{name} must be one of {', '.join(known)}, got {value!r}")
-        if not isinstance(self.num_rows, Integral):
-            raise UserError(f"num_rows must be a whole number, got {self.num_rows!r}")
-        if self.num_rows < self.tolerance.fewest_rows:
-            raise UserError(
-                f"num_rows {self.num_rows} is too few: below {self.tolerance.fewest_rows} the "
-                "ratio cannot be read"
-            )
 
 
 class GrokMonitor:
@@ -130,7 +92,7 @@ class GrokMonitor:
 
     def update(
         self,
-        step: int,
+        step: SupportsIndex,
         *,
         train_accuracy: float | Tensor | None = None,
         train_loss: float | Tensor | None = None,
@@ -139,7 +101,7 @@ class GrokMonitor:
         """Look at all sets.
 
         Args:
-            step: Updates taken so far.
+            step: Updates taken so far, since training began: not since a checkpoint was loaded.
             train_accuracy: Between 0 and 1, on training data as they are: not augmented, not mixed,
                 and best with dropout off. Says that the training set is fitted.
             train_loss: Mean cross-entropy on training data, for those without an accuracy; without
@@ -147,7 +109,9 @@ class GrokMonitor:
             posterior: Read its epistemic uncertainty too.
         """
         started = perf_counter()
-        self._history.require_later(step)
+        step = self._history.require_later(step)
+        if posterior is not None:
+            require_posterior(posterior)
         fit = SignsOfFit.given(train_accuracy, train_loss)
         measured = self._predictability.added_to(self._measured())
         if posterior is not None:
@@ -157,7 +121,7 @@ class GrokMonitor:
             }
         num_events = len(self.events)
         self._history.add(step, measured, fit, self._network_ratio(measured))
-        reading = self._history.timed(perf_counter() - started)
+        reading = self._history.record_seconds(perf_counter() - started)
         for event in self.events[num_events:]:
             for tell in self._on_event:
                 tell(event)
@@ -202,15 +166,26 @@ class GrokMonitor:
             values = read_json(Path(path))
         except (OSError, ValueError) as error:
             raise UserError(f"cannot read the monitor saved in {path}: {error}") from error
-        self._history.restore(values, self._watched_digests())
+        self._restore(values)
 
     def state_dict(self) -> dict[str, Any]:
         """All looks, for a checkpoint: numbers, texts, lists and dictionaries only."""
-        return {**self._history.to_json(), "inputs": self._watched_digests()}
+        settings = asdict(self._settings)
+        return {**self._history.to_json(), "inputs": self._watched_digests(), "settings": settings}
 
     def load_state_dict(self, values: Mapping[str, Any]) -> None:
-        """Go on from what `state_dict` returned, with the same watched inputs."""
+        """Go on from what `state_dict` returned, with the same watched inputs and settings."""
+        self._restore(values)
+
+    def _restore(self, values: Any) -> None:
+        if isinstance(values, Mapping) and isinstance(saved := values.get("settings"), Mapping):
+            self._settings.require_like(saved)
         self._history.restore(values, self._watched_digests())
+
+    @property
+    def _reads_network(self) -> bool:
+        """Whether announcements are confirmed with noise on the whole network."""
+        return self._settings.confirms or self._settings.noise_on == "network"
 
     def _watched_digests(self) -> dict[str, str]:
         """What tells watched inputs from others; those seen may change, as training goes on."""
@@ -223,14 +198,14 @@ class GrokMonitor:
             looks: In order.
             answers: Step -> what was answered then; later looks are compared with it.
         """
-        self._history.replay(looks)
+        self._history.replay(looks, self._reads_network)
         for step, of_sets in answers.items():
             self._history.remember(step, of_sets)
 
     @property
     def answers(self) -> Answers:
-        """The answers of the last look to each set's rows."""
-        return self._history.answers[self._history.readings[-1].step]
+        """The answers of the last look to each set's rows; none before the first look."""
+        return self._history.answers[self.readings[-1].step] if self.readings else {}
 
     def network_tolerance(self, name: str) -> Tolerance:
         """τ of a set with noise on the whole network: expensive, so only announcements read it."""
@@ -253,11 +228,11 @@ class GrokMonitor:
         self, measured: Mapping[str, SetMeasure]
     ) -> Callable[[str], ToleranceRatio] | None:
         """What confirms an announcement."""
+        if not self._reads_network:
+            return None
         if self._settings.noise_on == "network":
             seen = measured[SEEN].tolerance
             return lambda name: tolerance_ratio(measured[name].tolerance, seen)
-        if not self._settings.confirms:
-            return None
         # Noise is drawn and the seen set read at most once per look.
         noisy = cache(self._noisy_network)
         found = cache(lambda name: self._network_tolerance(name, noisy()))
@@ -277,6 +252,11 @@ class GrokMonitor:
             ) from error
         except UserError:
             raise
+        except torch.OutOfMemoryError as error:
+            raise UserError(
+                f"{rows.num_inputs} inputs of {name} at once do not fit into memory; pass a list "
+                "of smaller batches"
+            ) from error
         except (TypeError, ValueError, RuntimeError, IndexError, KeyError, AttributeError) as error:
             first_line = str(error).strip().splitlines()[0]
             raise UserError(
@@ -287,7 +267,6 @@ class GrokMonitor:
     def _posterior_epistemic(self, name: str, posterior: Posterior) -> Mean:
         stream = EntropyStream()
         num_samples = posterior.max_samples or self._settings.tolerance.num_draws
-        for index in range(num_samples):
-            logits_NC = self._rows[name].logits_under(self._call, posterior.sample(index))
+        for logits_NC in self._rows[name].logits_under(self._call, posterior, num_samples):
             stream.add(log_probabilities(logits_NC))
         return Mean.of(stream.decomposition().epistemic)

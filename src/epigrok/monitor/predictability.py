@@ -32,7 +32,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from epigrok.monitor.inputs import InputColumns, spread
+from epigrok.monitor.inputs import InputColumns, evenly_spaced
 from epigrok.monitor.measuring import SEEN, Mean, SetMeasure
 from epigrok.monitor.set_rows import SetRows
 
@@ -63,7 +63,7 @@ class Predictability:
                        for name, rows in self._rows.items()}  # fmt: skip
             self._predictor = _Predictor(columns)
         answers = {name: torch.tensor(found.answers) for name, found in measured.items()}
-        picked = {name: own[spread(len(own), _MOST_ROWS)] for name, own in answers.items()}
+        picked = {name: own[evenly_spaced(len(own), _MOST_ROWS)] for name, own in answers.items()}
         return {
             name: replace(measured[name], predictability=own, seen_predictability=seen)
             for name, (own, seen) in self._predictor.agreement(picked).items()

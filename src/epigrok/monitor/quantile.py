@@ -2,8 +2,9 @@ r"""Noise tolerance at the head as an exact quantile, without a search.
 
 Chance is taken from the clean answers alone, p_e = Σ_c p(c)²: agreement then falls with every
 answer that flips and with nothing else, and κ = level is reached when a known share of answers has
-flipped. τ is that quantile of the noise at which single answers flip. It ties with the search that
-`tolerance.py` describes (`docs/results/detection`), at a fraction of its cost.
+flipped. τ is that quantile of the noise at which single answers flip. In the benchmark
+(`docs/results/detection`) it does as well as the search in `tolerance.py`, at a fraction of the
+cost.
 
 Letters: N rows (inputs), S draws of the noise, C classes.
 """
@@ -16,15 +17,13 @@ from torch import Tensor
 
 from epigrok.monitor.noise import answers_of, flip_scales
 from epigrok.monitor.tolerance import (
+    HALF_STEP,
     Tolerance,
     ToleranceSettings,
     tolerance_with_errors,
     why_unreadable,
 )
 from epigrok.posteriors.head import HeadInputs
-
-_HALF_STEP = 0.3
-"""The slope dκ/dlog s is read across a factor of 1.8: over less, single rows would decide it."""
 
 
 def head_tolerance(inputs: HeadInputs, settings: ToleranceSettings) -> Tolerance:
@@ -54,9 +53,9 @@ def flip_tolerance(
     if value >= settings.highest:
         return Tolerance(value=torch.inf, reason=f"answers survive noise {settings.highest:g}")
     above, below = (
-        float((flips_SN > value * exp(step)).double().mean()) for step in (_HALF_STEP, -_HALF_STEP)
+        float((flips_SN > value * exp(step)).double().mean()) for step in (HALF_STEP, -HALF_STEP)
     )
-    slope = (above - below) / free / (2.0 * _HALF_STEP)
+    slope = (above - below) / free / (2.0 * HALF_STEP)
     holds_SN = (flips_SN > value).double()
     observed_S1 = holds_SN.mean(dim=1, keepdim=True)
     # The influence of a row on κ: through its own answer, and through the shares that set chance.

@@ -52,7 +52,7 @@ class SetReading:
     answer is predicted from the others."""
     predictability_se: float = nan
     seen_predictability: float = nan
-    """That of the seen answers, each counted as often as this set has it."""
+    """The same for the seen answers, weighted so that each answer is as frequent as in this set."""
     seen_predictability_se: float = nan
     tolerance: float = nan
     """τ: the relative noise that leaves the answers as they are."""

@@ -17,6 +17,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from epigrok.monitor.tolerance import (
+    HALF_STEP,
     Answers,
     Tolerance,
     ToleranceSettings,
@@ -28,8 +29,6 @@ from epigrok.monitor.tolerance import (
 DrawAnswers = Callable[[float, int], Int[Tensor, " N"]]
 """The answers under noise of a given size, in one of the draws."""
 _FEW = {"num_draws": 2, "num_halvings": 5}
-_FARTHEST = 0.3
-"""Distance in log s from the middle one of the three sizes up to which the line is trusted."""
 
 
 def searched_tolerance(
@@ -55,11 +54,12 @@ def searched_tolerance(
 
     for _ in range(8):
         found = tolerance_at(answers, clean_N, num_classes, middle)
-        slope = (kappa(middle + _FARTHEST) - kappa(middle - _FARTHEST)) / (2.0 * _FARTHEST)
+        slope = (kappa(middle + HALF_STEP) - kappa(middle - HALF_STEP)) / (2.0 * HALF_STEP)
         if found.reason is not None or not isfinite(slope) or slope == 0.0:
             return found
         shift = (kappa(middle) - settings.level) / -slope
-        if abs(shift) <= _FARTHEST:
+        # Between the outer two of the three sizes the line is trusted.
+        if abs(shift) <= HALF_STEP:
             return replace(found, value=exp(middle + shift))
         middle += max(-1.0, min(1.0, shift))
     return Tolerance(value=nan, reason="the noise at which answers change cannot be measured")

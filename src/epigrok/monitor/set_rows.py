@@ -7,7 +7,7 @@ rows are spread over all sequences, because positions of one sequence are alike.
 Letters: B inputs, N rows, C classes, T positions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
@@ -23,7 +23,7 @@ from epigrok.monitor.searching import searched_tolerance
 from epigrok.monitor.tolerance import Tolerance, ToleranceSettings
 from epigrok.posteriors.calling import Forward, counted_positions, evaluating, network_logits
 from epigrok.posteriors.head import HeadInputs, HeadPass, head_pass
-from epigrok.posteriors.protocol import Sample, logits_of
+from epigrok.posteriors.protocol import Posterior, sampled_logits
 from epigrok.random_streams import random_bits, stream_key
 
 Answered = Literal["all", "last"]
@@ -60,6 +60,11 @@ class SetRows:
     def described(self) -> str:
         """What the model is called on, in words."""
         return self._inputs.described
+
+    @property
+    def num_inputs(self) -> int:
+        """Of the largest batch."""
+        return max(self._inputs.sizes)
 
     @property
     def digest(self) -> str:
@@ -115,14 +120,15 @@ class SetRows:
                 settings,
             )
 
-    def logits_under(self, call: ModelCall, sample: Sample) -> Float[Tensor, "N C"]:
-        """The logits of all rows under a sample of a posterior."""
-        return torch.cat(
-            [
-                logits_of(call.model, sample, batch, call.forward).flatten(0, -2)[rows]
-                for batch, rows in zip(self._inputs.batches, self._chosen)
-            ]
-        )
+    def logits_under(
+        self, call: ModelCall, posterior: Posterior, num_samples: int
+    ) -> Iterator[Float[Tensor, "N C"]]:
+        """The logits of all rows under each sample of a posterior."""
+        batches = self._inputs.batches
+        with evaluating(call.model):
+            for parts in sampled_logits(call.model, posterior, batches, num_samples, call.forward):
+                chosen = zip(parts, self._chosen)
+                yield torch.cat([logits.flatten(0, -2)[rows] for logits, rows in chosen])
 
     def _logits_by(self, call: ModelCall) -> Callable[[Any, Any], Float[Tensor, "N C"]]:
         """A `Forward` that answers all rows, whatever its inputs."""

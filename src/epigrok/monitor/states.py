@@ -233,7 +233,8 @@ def _is_by_heart(reading: Reading, rule: StateRule, share: float) -> bool:
 
 def _has_held(standing: Standing, reading: Reading, rule: StateRule) -> bool:
     """Whether the ratio stayed above the threshold for a whole stretch, and did not fall."""
-    if standing.above_since is None or reading.step < rule.stretch * standing.above_since:
+    # What began at step 0 would have held at once, whatever the stretch.
+    if not standing.above_since or reading.step < rule.stretch * standing.above_since:
         return False
     return reading.ratio >= max(rule.threshold, rule.may_fall_to * standing.above_from)
 

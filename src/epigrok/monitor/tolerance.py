@@ -27,6 +27,9 @@ from torch import Tensor
 
 Answers = Callable[[float], Int[Tensor, "S N"]]
 """The answers to N inputs under each of S draws of noise of a given size; size 0 is no noise."""
+HALF_STEP = 0.3
+"""Distance in log s from τ at which κ is read for its slope, so across a factor of 1.8: over less,
+single rows would decide it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,13 +231,12 @@ def tolerance_with_errors(
 
 
 def _slope(answers: Answers, clean_N: Tensor, num_classes: int, log_scale: float) -> float:
-    """dκ/dlog s, across a factor of 1.8: over a narrow step, single rows would decide it."""
-    half_step = 0.3
+    """dκ/dlog s."""
     above, below = (
         float(chance_corrected_agreement(clean_N, answers(exp(at)), num_classes).mean())
-        for at in (log_scale + half_step, log_scale - half_step)
+        for at in (log_scale + HALF_STEP, log_scale - HALF_STEP)
     )
-    return (above - below) / (2.0 * half_step)
+    return (above - below) / (2.0 * HALF_STEP)
 
 
 def _variance_of_mean(values_S: Tensor) -> float:

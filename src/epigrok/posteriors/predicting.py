@@ -21,7 +21,12 @@ from epigrok.posteriors.calling import (
     explaining_wrong_inputs,
     refuse_probabilities,
 )
-from epigrok.posteriors.protocol import Posterior, elements_per_block, sampled_logits
+from epigrok.posteriors.protocol import (
+    Posterior,
+    elements_per_block,
+    require_posterior,
+    sampled_logits,
+)
 from epigrok.uncertainty import EntropyStream, ErrorStream, StandardErrors, log_probabilities
 
 UNCERTAINTIES = ("total", "aleatoric", "epistemic")
@@ -33,7 +38,7 @@ ELEMENTS_KEPT = 1 << 25
 class Prediction:
     """The average prediction under a posterior, and its uncertainties in nats.
 
-    Positions are those of the logits; where they do not count (padding), numbers are not a number.
+    Positions are those of the logits. Positions that do not count (padding) hold NaN.
     """
 
     probs: Float[Tensor, "*positions C"]
@@ -42,7 +47,7 @@ class Prediction:
     epistemic: Float[Tensor, "*positions"]
     """Between 0 and log(num_samples)."""
     standard_errors: StandardErrors
-    """From the choice of the samples; not a number where there is only one."""
+    """From the choice of the samples; NaN for a single sample."""
     is_counted: Bool[Tensor, "*positions"]
     num_samples: int
 
@@ -79,9 +84,7 @@ def predict(
         forward: Calls the model on the inputs, if it needs a way of its own.
         mask: Which positions count, besides those that an attention mask leaves out.
     """
-    if isinstance(posterior, type) or not isinstance(posterior, Posterior):
-        found = posterior if isinstance(posterior, type) else type(posterior)
-        raise UserError(f"a posterior is needed, such as Point.of(model), got {found.__name__}")
+    require_posterior(posterior)
     if isinstance(inputs, DataLoader | np.ndarray):
         raise UserError(
             f"predict takes the inputs of one batch, got {type(inputs).__name__}; call it for each "

@@ -17,8 +17,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from epigrok.errors import UserError
 from epigrok.posteriors.calling import Forward, evaluating, swapped_logits
-from epigrok.posteriors.head import head_pass
+from epigrok.posteriors.head import head_pass, own_head
 from epigrok.tensor_files import read_record, write_record
 
 FILE_FORMAT = "epigrok-posterior-1"
@@ -117,6 +118,13 @@ class VariationalOptimiser(Protocol):
         ...
 
 
+def require_posterior(value: Any) -> None:
+    """Refuse what is no posterior, such as the class of one."""
+    if isinstance(value, type) or not isinstance(value, Posterior):
+        found = value if isinstance(value, type) else type(value)
+        raise UserError(f"a posterior is needed, such as Point.of(model), got {found.__name__}")
+
+
 def elements_per_block(device: torch.device) -> int:
     """How many numbers to work on at a time; it bounds memory and changes no result.
 
@@ -182,8 +190,11 @@ def _features_under(
     posterior: HeadPosterior, model: nn.Module, inputs: Any, forward: Forward | None
 ) -> Float[Tensor, "*positions D"]:
     fitted = getattr(posterior, "head", None)
-    if fitted is None or (isinstance(model, Network) and forward is None):
+    if fitted is None:
         return features_of(model, inputs, forward)
+    if isinstance(model, Network) and forward is None:
+        own_head(model, model.head_weight).require_fitted(fitted)
+        return model.features(inputs)
     seen = head_pass(model, inputs, forward, head=fitted.weight_name or None)
     seen.head.require_fitted(fitted)
     return seen.features
