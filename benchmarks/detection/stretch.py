@@ -24,7 +24,7 @@ from benchmarks.detection.scores import auroc, bootstrap, spearman
 from benchmarks.detection.statistics import Table, table_of_looks
 from benchmarks.detection.tables import Row, bounds, fitted, select, write
 from epigrok.monitor import ToleranceSettings, tolerance, tolerance_ratio
-from epigrok.monitor.tolerance import Answers
+from epigrok.monitor.tolerance import AnswersAtScale
 from epigrok.posteriors import HeadInputs, LastLayerLaplace, head_curvature
 from epigrok.random_streams import normal, stream_key
 
@@ -41,7 +41,7 @@ def with_ones(inputs: HeadInputs) -> tuple[Tensor, Tensor]:
     return torch.cat([features, ones], dim=1), torch.cat([head.weight_CD, bias[:, None]], dim=1)
 
 
-def laplace_answers(posterior: LastLayerLaplace, features: Tensor) -> Answers:
+def laplace_answers(posterior: LastLayerLaplace, features: Tensor) -> AnswersAtScale:
     """Answers under noise of the posterior's covariance, stretched."""
     key = stream_key(SETTINGS.seed, "detection:stretch")
     shape = tuple(posterior.weight_CD.shape)

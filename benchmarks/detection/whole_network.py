@@ -16,7 +16,7 @@ from torch.func import functional_call
 
 from benchmarks.detection.training import loss_of
 from epigrok.monitor import Tolerance, ToleranceSettings, tolerance
-from epigrok.monitor.tolerance import Answers
+from epigrok.monitor.tolerance import AnswersAtScale
 from epigrok.random_streams import integers, normal, stream_key
 
 DEFAULT = ToleranceSettings(num_halvings=9)
@@ -57,7 +57,7 @@ def multiplied_parameters(
 
 def answers_with(
     model: nn.Module, x: Tensor, pick: Pick, num_draws: int, noisy: Callable[..., dict[str, Tensor]]
-) -> Answers:
+) -> AnswersAtScale:
     """Answers of a model some of whose parameters are replaced by `noisy(model, scale, draw)`.
 
     Answers to one size of noise are remembered: bisections to other levels begin alike.
@@ -110,7 +110,7 @@ def network_tolerances(
     start = perf_counter()
     found = {"whole": tolerance(whole, num_classes, DEFAULT)}
     seconds = perf_counter() - start
-    asked: dict[str, tuple[Answers, ToleranceSettings]] = {}
+    asked: dict[str, tuple[AnswersAtScale, ToleranceSettings]] = {}
     if not is_slow:
         asked = {
             "whole, 4 draws": (lambda scale: whole(scale)[:4], replace(DEFAULT, num_draws=4)),

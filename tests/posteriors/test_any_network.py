@@ -30,7 +30,7 @@ from epigrok.posteriors import (
     WeightNoise,
 )
 from epigrok.posteriors.exact_laplace import exact_curvature
-from epigrok.posteriors.head_curvature import head_answers
+from epigrok.posteriors.head_curvature import labelled_features
 from epigrok.random_streams import normal, stream_key
 
 PRIOR, NUM_SAMPLES = 2.0, 3
@@ -252,7 +252,7 @@ def test_the_curvature_is_that_of_a_public_implementation(structure: str) -> Non
             torch.cat([x for x, _ in case.loader]), torch.cat([y for _, y in case.loader])
         )
         theirs.fit(torch.utils.data.DataLoader(data, batch_size=5))
-    matrix = exact_curvature(*head_answers(case.model, case.loader)).matrix
+    matrix = exact_curvature(*labelled_features(case.model, case.loader)).matrix
     num_classes, width = 3, 8
     # Theirs has all weights first and then all biases.
     order = torch.arange(num_classes * (width + 1)).view(num_classes, width + 1)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from epigrok.errors import UserError
 from epigrok.posteriors import Head, head_curvature
 from epigrok.posteriors.exact_laplace import exact_curvature
-from epigrok.posteriors.head_curvature import head_answers, require_head
+from epigrok.posteriors.head_curvature import labelled_features, require_head
 from epigrok.random_streams import normal, stream_key
 
 
@@ -116,7 +116,7 @@ def test_answers_are_the_labelled_positions_of_all_batches() -> None:
     model = PerToken()
     labels = torch.arange(12).view(4, 3) % 4
     labels[0, 1] = labels[3, 2] = -100
-    head, answers = head_answers(model, batches(labels))
+    head, answers = labelled_features(model, batches(labels))
     parts = list(answers)
     is_counted = labels != -100
     features = torch.cat([part for part, _ in parts])
@@ -127,7 +127,7 @@ def test_answers_are_the_labelled_positions_of_all_batches() -> None:
 
 def test_labels_of_a_causal_model_belong_to_the_position_before() -> None:
     labels = torch.arange(12).view(4, 3) % 4
-    _, answers = head_answers(PerTokenForCausalLM(), batches(labels))
+    _, answers = labelled_features(PerTokenForCausalLM(), batches(labels))
     assert torch.equal(torch.cat([part for _, part in answers]), labels[:, 1:].flatten())
 
 
@@ -140,7 +140,7 @@ def test_labels_for_a_forward_of_ones_own_are_not_moved(labels: Tensor) -> None:
         logits = model(batch["x"])
         return logits[:, -1] if labels.ndim == 1 else logits[:, :-1]
 
-    _, answers = head_answers(PerTokenForCausalLM(), [batch], forward=forward)
+    _, answers = labelled_features(PerTokenForCausalLM(), [batch], forward=forward)
     assert sum(len(part) for _, part in answers) == labels.numel()
 
 
@@ -161,9 +161,9 @@ BATCHES = {
 def test_batches_that_a_fit_cannot_use_are_refused_in_a_sentence(case: str) -> None:
     batch, sentence = BATCHES[case]
     with pytest.raises(UserError, match=sentence):
-        head_answers(PerToken(), [batch])
+        labelled_features(PerToken(), [batch])
 
 
 def test_a_loader_without_batches_is_refused() -> None:
     with pytest.raises(UserError, match="the loader has none"):
-        head_answers(PerToken(), [])
+        labelled_features(PerToken(), [])

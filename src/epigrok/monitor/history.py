@@ -20,7 +20,7 @@ from epigrok.monitor.tolerance import (
     tolerance_ratio,
 )
 
-Answers = Mapping[str, tuple[int, ...]]
+AnswersOfSets = Mapping[str, tuple[int, ...]]
 """Set -> the network's answers to its rows at one look."""
 _FORMAT = 6
 """Of what `to_json` writes."""
@@ -36,7 +36,7 @@ class History:
         self.standings = {name: Standing() for name in watched}
         self.readings: list[MonitorReading] = []
         self.events: list[Event] = []
-        self.answers: dict[int, Answers] = {}
+        self.answers: dict[int, AnswersOfSets] = {}
         """Step -> what was answered then, of looks that later ones are compared with."""
 
     def require_later(self, step: SupportsIndex) -> int:
@@ -108,7 +108,7 @@ class History:
         self.readings.append(found)
         return found
 
-    def remember(self, step: int, answers: Answers) -> None:
+    def remember(self, step: int, answers: AnswersOfSets) -> None:
         """Keep a look's answers, and those of earlier looks that are still needed."""
         *_, last_but_one, last = 0, 0, *self.answers
         kept = {**self.answers, step: answers}
@@ -206,7 +206,7 @@ class History:
             standings = {n: Standing(**values["standings"][n]) for n in self.standings}
             events = [Event(*event) for event in values["events"]]
             readings = readings_in(values["table"])
-            answers: dict[int, Answers] = {
+            answers: dict[int, AnswersOfSets] = {
                 step: {name: tuple(found) for name, found in of_sets.items()}
                 for step, of_sets in values["answers"]
             }

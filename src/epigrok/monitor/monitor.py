@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from epigrok.errors import UserError
 from epigrok.monitor.fit import SignsOfFit
-from epigrok.monitor.history import Answers, History
+from epigrok.monitor.history import AnswersOfSets, History
 from epigrok.monitor.inputs import require_apart, taken
 from epigrok.monitor.measuring import SEEN, HeadDraws, Mean, SetMeasure, measure, measure_network
 from epigrok.monitor.noise import NoisyNetwork
@@ -191,7 +191,7 @@ class GrokMonitor:
         """What tells watched inputs from others; those seen may change, as training goes on."""
         return {name: rows.digest for name, rows in self._rows.items() if name != SEEN}
 
-    def replay(self, looks: Iterable[MonitorReading], answers: Mapping[int, Answers]) -> None:
+    def replay(self, looks: Iterable[MonitorReading], answers: Mapping[int, AnswersOfSets]) -> None:
         """Judge looks that were measured before, such as those in a table, and go on from them.
 
         Args:
@@ -203,7 +203,7 @@ class GrokMonitor:
             self._history.remember(step, of_sets)
 
     @property
-    def answers(self) -> Answers:
+    def answers(self) -> AnswersOfSets:
         """The answers of the last look to each set's rows; none before the first look."""
         return self._history.answers[self.readings[-1].step] if self.readings else {}
 

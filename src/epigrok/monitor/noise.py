@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from epigrok.monitor.tolerance import Answers, ToleranceSettings
+from epigrok.monitor.tolerance import AnswersAtScale, ToleranceSettings
 from epigrok.posteriors.calling import Forward, swapped_logits
 from epigrok.posteriors.head import Head, HeadInputs
 from epigrok.random_streams import normal, normal_of_streams, stream_key
@@ -24,7 +24,7 @@ HeadNoise = tuple[Float[Tensor, "S C D"], Float[Tensor, "S C"]]
 """Some draws of standard normal noise for the weights and the bias of a head."""
 
 
-def head_answers(inputs: HeadInputs, settings: ToleranceSettings) -> Answers:
+def head_answers(inputs: HeadInputs, settings: ToleranceSettings) -> AnswersAtScale:
     """Answers with noise on the head's weights and bias, from cached features.
 
     The logits are linear in the size of the noise, so each draw needs one product, whatever the
@@ -46,7 +46,7 @@ def network_answers(
     *,
     forward: Forward | None = None,
     only: tuple[str, ...] | None = None,
-) -> Answers:
+) -> AnswersAtScale:
     """Answers with noise on every floating-point parameter, or on those named in `only`."""
     noisy = NoisyNetwork(model, settings, only)
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from epigrok.monitor.tolerance import (
     HALF_STEP,
-    Answers,
+    AnswersAtScale,
     Tolerance,
     ToleranceSettings,
     chance_corrected_agreement,
@@ -65,7 +65,7 @@ def searched_tolerance(
     return Tolerance(value=nan, reason="the noise at which answers change cannot be measured")
 
 
-def _answers_of_draws(answers_in: DrawAnswers, num_draws: int) -> Answers:
+def _answers_of_draws(answers_in: DrawAnswers, num_draws: int) -> AnswersAtScale:
     def answers(scale: float) -> Int[Tensor, "S N"]:
         return torch.stack([answers_in(scale, draw) for draw in range(num_draws)])
 

@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-Answers = Callable[[float], Int[Tensor, "S N"]]
+AnswersAtScale = Callable[[float], Int[Tensor, "S N"]]
 """The answers to N inputs under each of S draws of noise of a given size; size 0 is no noise."""
 HALF_STEP = 0.3
 """Distance in log s from τ at which κ is read for its slope, so across a factor of 1.8: over less,
@@ -92,7 +92,7 @@ class ToleranceRatio:
         return self.value / spread, self.value * spread
 
 
-def tolerance(answers: Answers, num_classes: int, settings: ToleranceSettings) -> Tolerance:
+def tolerance(answers: AnswersAtScale, num_classes: int, settings: ToleranceSettings) -> Tolerance:
     """τ of the inputs that `answers` answers, by bisection in log s."""
     clean_N = answers(0.0)[0]
     found = log_tolerance(answers, clean_N, num_classes, settings)
@@ -102,7 +102,10 @@ def tolerance(answers: Answers, num_classes: int, settings: ToleranceSettings) -
 
 
 def log_tolerance(
-    answers: Answers, clean_N: Int[Tensor, " N"], num_classes: int, settings: ToleranceSettings
+    answers: AnswersAtScale,
+    clean_N: Int[Tensor, " N"],
+    num_classes: int,
+    settings: ToleranceSettings,
 ) -> float | Tolerance:
     """The logarithm of τ by bisection; where τ is unreadable, a `Tolerance` that says why."""
     reason = why_unreadable(clean_N, num_classes, settings)
@@ -182,7 +185,7 @@ def why_unreadable(clean_N: Tensor, num_classes: int, settings: ToleranceSetting
 
 
 def tolerance_at(
-    answers: Answers, clean_N: Tensor, num_classes: int, log_scale: float
+    answers: AnswersAtScale, clean_N: Tensor, num_classes: int, log_scale: float
 ) -> Tolerance:
     r"""τ = exp(`log_scale`) with the variance of its logarithm.
 
@@ -230,7 +233,7 @@ def tolerance_with_errors(
     )
 
 
-def _slope(answers: Answers, clean_N: Tensor, num_classes: int, log_scale: float) -> float:
+def _slope(answers: AnswersAtScale, clean_N: Tensor, num_classes: int, log_scale: float) -> float:
     """dκ/dlog s."""
     above, below = (
         float(chance_corrected_agreement(clean_N, answers(exp(at)), num_classes).mean())

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from epigrok.posteriors.head import Head
 from epigrok.posteriors.head_curvature import (
-    Answers,
     Evidence,
+    LabelledFeatures,
     PriorPrecision,
     require_answers,
     require_head,
@@ -48,7 +48,7 @@ class DiagonalLaplace(HeadGaussian):
 
     @classmethod
     def from_answers(
-        cls, head: Head, answers: Iterable[Answers], prior: PriorPrecision
+        cls, head: Head, answers: Iterable[LabelledFeatures], prior: PriorPrecision
     ) -> "DiagonalLaplace":
         """The posterior from features and answers."""
         curvature_CD, negative_log_likelihood, num_answers = diagonal_curvature(head, answers)
@@ -86,7 +86,7 @@ class DiagonalLaplace(HeadGaussian):
 
 
 def diagonal_curvature(
-    head: Head, answers: Iterable[Answers]
+    head: Head, answers: Iterable[LabelledFeatures]
 ) -> tuple[Float[Tensor, "C D"], float, int]:
     """The diagonal, the summed loss and the number of answers, streamed over chunks of answers."""
     require_head(head)

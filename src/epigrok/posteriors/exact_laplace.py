@@ -18,8 +18,8 @@ from torch import Tensor
 from epigrok.errors import UserError
 from epigrok.posteriors.head import Head
 from epigrok.posteriors.head_curvature import (
-    Answers,
     Evidence,
+    LabelledFeatures,
     PriorPrecision,
     require_answers,
     require_head,
@@ -50,7 +50,7 @@ class ExactLaplace(HeadGaussian):
 
     @classmethod
     def from_answers(
-        cls, head: Head, answers: Iterable[Answers], prior: PriorPrecision
+        cls, head: Head, answers: Iterable[LabelledFeatures], prior: PriorPrecision
     ) -> "ExactLaplace":
         """The posterior from features and the answers they should give."""
         return cls.from_curvature(exact_curvature(head, answers), prior)
@@ -93,7 +93,7 @@ class ExactCurvature:
     num_answers: int
 
 
-def exact_curvature(head: Head, answers: Iterable[Answers]) -> ExactCurvature:
+def exact_curvature(head: Head, answers: Iterable[LabelledFeatures]) -> ExactCurvature:
     """Stream the Gauss-Newton matrix of a softmax head over chunks of features and answers."""
     require_head(head)
     weight = head.matrix.detach().double()

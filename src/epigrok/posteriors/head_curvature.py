@@ -36,7 +36,7 @@ from epigrok.posteriors.calling import (
 from epigrok.posteriors.head import Head, NoHeadError, head_pass
 from epigrok.uncertainty import log_probabilities
 
-Answers = tuple[Float[Tensor, "_ _"], Int[Tensor, " _"]]
+LabelledFeatures = tuple[Float[Tensor, "_ _"], Int[Tensor, " _"]]
 """Features and the answers they should give."""
 PriorPrecision = float | Literal["evidence"]
 LARGEST_VOCABULARY = 8192
@@ -71,7 +71,7 @@ class HeadCurvature:
         return _eigh(self.feature_factor_DD)
 
 
-def head_curvature(head: Head, answers: Iterable[Answers]) -> HeadCurvature:
+def head_curvature(head: Head, answers: Iterable[LabelledFeatures]) -> HeadCurvature:
     """Stream the Kronecker factors over chunks of features and their answers."""
     require_head(head)
     weight = head.matrix.detach().double()
@@ -104,17 +104,17 @@ def head_curvature(head: Head, answers: Iterable[Answers]) -> HeadCurvature:
     )
 
 
-def head_answers(
+def labelled_features(
     model: nn.Module,
     loader: Iterable[Any],
     *,
     head: str | None = None,
     forward: Forward | None = None,
     ignore_index: int = IGNORE_INDEX,
-) -> tuple[Head, Iterator[Answers]]:
+) -> tuple[Head, Iterator[LabelledFeatures]]:
     """The head of `model`, and features and labels of the answers that count, batch by batch."""
 
-    def passes() -> Iterator[tuple[Head, Answers]]:
+    def passes() -> Iterator[tuple[Head, LabelledFeatures]]:
         name = head
         for batch in loader:
             inputs, labels = split_batch(batch)

@@ -17,7 +17,12 @@ from torch.nn import functional
 
 from epigrok.posteriors.calling import IGNORE_INDEX, Forward
 from epigrok.posteriors.head import Head
-from epigrok.posteriors.head_curvature import Answers, PriorPrecision, head_answers, is_at_bound
+from epigrok.posteriors.head_curvature import (
+    LabelledFeatures,
+    PriorPrecision,
+    is_at_bound,
+    labelled_features,
+)
 from epigrok.posteriors.protocol import Facts, features_of, save_posterior
 
 # Not `Self`, which checks of types at run time refuse outside of classes that they decorate whole.
@@ -82,7 +87,7 @@ class HeadGaussian(ABC):
             ignore_index: Label of positions that do not count.
             prior: Prior precision of weights and bias, or "evidence" for the most likely one.
         """
-        found, answers = head_answers(
+        found, answers = labelled_features(
             model, loader, head=head, forward=forward, ignore_index=ignore_index
         )
         return cls.from_answers(found, answers, prior)
@@ -90,7 +95,7 @@ class HeadGaussian(ABC):
     @classmethod
     @abstractmethod
     def from_answers(
-        cls: type[_Own], head: Head, answers: Iterable[Answers], prior: PriorPrecision
+        cls: type[_Own], head: Head, answers: Iterable[LabelledFeatures], prior: PriorPrecision
     ) -> _Own:
         """The posterior from features and the answers they should give."""
 

@@ -22,9 +22,9 @@ from epigrok.config import OptimiserConfig, PosteriorName
 from epigrok.config.checks import require
 from epigrok.posteriors.head import Head
 from epigrok.posteriors.head_curvature import (
-    Answers,
     Evidence,
     HeadCurvature,
+    LabelledFeatures,
     PriorPrecision,
     head_curvature,
 )
@@ -57,7 +57,7 @@ class LastLayerLaplace(HeadGaussian):
 
     @classmethod
     def from_answers(
-        cls, head: Head, answers: Iterable[Answers], prior: PriorPrecision
+        cls, head: Head, answers: Iterable[LabelledFeatures], prior: PriorPrecision
     ) -> "LastLayerLaplace":
         """The posterior from features and the answers they should give."""
         return cls.from_curvature(head_curvature(head, answers), prior)
