@@ -12,7 +12,9 @@ from benchmarks.detection.statistics import ERROR, Table
 from epigrok.monitor import StateRule, ToleranceRatio
 from epigrok.monitor.states import Confirm, Reading, Standing, follow
 
-FOURTH_RULE = StateRule(by_heart_deviations=inf)
+FIFTH_RULE = StateRule(settled_ahead_from=inf, head_threshold=0.0, ask_again_over=1.0)
+"""Without the clauses of the sixth."""
+FOURTH_RULE = replace(FIFTH_RULE, by_heart_deviations=inf)
 """Without the clause of the fifth."""
 THIRD_RULE = replace(FOURTH_RULE, kept_from=-2.0, seen_steady_from=None)
 """Without the clauses of the fourth, which ask for answers that stored looks do not have."""

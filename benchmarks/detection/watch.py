@@ -24,7 +24,7 @@ import torch
 
 from benchmarks.detection.accuracies import generality
 from benchmarks.detection.data import Rows
-from benchmarks.detection.judging import FOURTH_RULE, THIRD_RULE
+from benchmarks.detection.judging import FIFTH_RULE, FOURTH_RULE, THIRD_RULE
 from benchmarks.detection.rivals import COLUMNS as RIVALS
 from benchmarks.detection.rivals import rival_numbers
 from benchmarks.detection.suite import SUITE
@@ -34,6 +34,7 @@ from epigrok.monitor import SEEN, GrokMonitor, MonitorSettings, SetReading, Stat
 MEASURED = (
     "state", "unreadable", "tolerance_ratio", "tolerance_ratio_log_se", "network_ratio",
     "network_ratio_log_se", "steadiness", "kept", "predictability", "predictability_se",
+    "settled_ahead", "settled_ahead_se",
 )  # fmt: skip
 COLUMNS = (
     "run", "kind", "truth", "watched", "step", "generality", "16 labels", "64 labels",
@@ -55,6 +56,8 @@ class Way:
 WAYS = {
     "": Way(),
     "nothing-passed": Way(passes_accuracy=False),
+    "fifth-rule": Way(rule=FIFTH_RULE),
+    "fifth-rule-nothing-passed": Way(rule=FIFTH_RULE, passes_accuracy=False),
     "fourth-rule": Way(rule=FOURTH_RULE),
     "fourth-rule-nothing-passed": Way(rule=FOURTH_RULE, passes_accuracy=False),
     "third-rule": Way(rule=THIRD_RULE),

@@ -179,7 +179,7 @@ def test_answers_are_compared_with_those_of_a_tenth_of_the_steps_before() -> Non
     assert all(isnan(steadiness[step]) for step in range(1000, 1100, 5))
     assert steadiness[1100] == pytest.approx(0.0)
     assert steadiness[1295] == pytest.approx(1.0)
-    assert len(history.answers) < 10
+    assert len(history.answers.of_steps) < 10
 
 
 def test_answers_are_compared_with_the_last_sure_look_however_long_ago_it_was() -> None:

@@ -26,6 +26,9 @@ RULE = StateRule(
     by_heart_share=0.5,
     by_heart_deviations=3.0,
     taken_back_share=0.2,
+    head_threshold=0.5,
+    settled_ahead_from=0.2,
+    ask_again_over=1.1,
 )
 SEEN_MEMORISING = Standing(has_memorised=True)
 ANNOUNCED = Standing(state="generalised", has_generalised=True, sure_step=100)
@@ -320,7 +323,8 @@ def answering(value: float, reason: str | None = None) -> Confirm:
     ("before", "head", "network", "after"),
     [
         ("memorising", 0.9, 0.9, "generalised"),
-        ("memorising", 0.51, 0.9, "generalised"),  # the head need not be sure
+        ("memorising", 0.62, 0.9, "generalised"),
+        ("memorising", 0.6, 0.9, "generalising"),  # the head must be sure, too
         ("memorising", 0.9, 0.55, "generalising"),
         ("memorising", 0.9, 0.1, "memorising"),
         ("generalised", 0.1, 0.9, "generalised"),
@@ -354,6 +358,47 @@ def test_the_whole_network_is_not_asked_where_nothing_depends_on_it(
     by_heart = reading_of(0.9, seen_predictability=0.0, predictability=1, predictability_error=0.1)
     follow(memorised, by_heart, RULE, never)
     follow(Standing(), reading_of(0.79), RULE, never)  # neither held nor sure
+
+
+def test_a_network_that_said_no_is_asked_again_a_tenth_of_the_steps_later() -> None:
+    asked: list[int] = []
+    standing = SEEN_MEMORISING
+
+    def confirm() -> ToleranceRatio:
+        asked.append(step)
+        return ToleranceRatio(value=0.9 if step > 150 else 0.1, log_standard_error=ERROR)
+
+    for step in range(100, 170, 4):
+        standing = follow(standing, reading_of(0.9, step), RULE, confirm)
+        assert standing.state == ("generalised" if step >= 156 else "memorising")
+    assert asked == [100, 112, 124, 140, 156]
+
+
+@pytest.mark.parametrize(
+    ("ahead", "error", "after"),
+    [
+        (0.21, 0.05, "generalising"),
+        (0.19, 0.05, "generalised"),
+        (0.29, 0.1, "generalised"),  # not surely
+        (0.31, 0.1, "generalising"),
+        (-0.9, 0.01, "generalised"),
+        (nan, nan, "generalised"),
+    ],
+)
+def test_answers_that_stood_before_the_seen_ones_were_learnt_are_held_back(
+    ahead: float, error: float, after: State
+) -> None:
+    reading = reading_of(0.9, settled_ahead=ahead, settled_ahead_error=error)
+    asked: list[float] = []
+
+    def confirm() -> ToleranceRatio:
+        asked.append(ahead)
+        return ToleranceRatio(value=0.9, log_standard_error=ERROR)
+
+    standing = follow(SEEN_MEMORISING, reading, RULE, confirm)
+    assert standing.state == after
+    assert bool(asked) == (after == "generalised")
+    assert (standing.unreadable is None) == (after == "generalised")
 
 
 def test_a_second_reading_that_cannot_be_read_changes_nothing() -> None:

@@ -6,26 +6,17 @@ from math import hypot, isfinite, nan
 from numbers import Integral
 from typing import Any, SupportsIndex
 
-import torch
-
 from epigrok.errors import UserError
 from epigrok.monitor.fit import SignsOfFit
 from epigrok.monitor.measuring import SEEN, Mean, SetMeasure
+from epigrok.monitor.past_answers import AnswersOfSets, PastAnswers, agreement
 from epigrok.monitor.readings import COLUMNS, Event, MonitorReading, SetReading
 from epigrok.monitor.rule import StateRule
 from epigrok.monitor.states import Reading, Standing, follow
-from epigrok.monitor.tolerance import (
-    ToleranceRatio,
-    chance_corrected_agreement,
-    tolerance_ratio,
-)
+from epigrok.monitor.tolerance import ToleranceRatio, tolerance_ratio
 
-AnswersOfSets = Mapping[str, tuple[int, ...]]
-"""Set -> the network's answers to its rows at one look."""
 _FORMAT = 6
 """Of what `to_json` writes."""
-_CLOSE = 1.02
-"""Of looks whose steps are closer than this factor, only some keep their answers."""
 
 
 class History:
@@ -36,8 +27,7 @@ class History:
         self.standings = {name: Standing() for name in watched}
         self.readings: list[MonitorReading] = []
         self.events: list[Event] = []
-        self.answers: dict[int, AnswersOfSets] = {}
-        """Step -> what was answered then, of looks that later ones are compared with."""
+        self.answers = PastAnswers(rule)
 
     def require_later(self, step: SupportsIndex) -> int:
         """The step, unless it was looked at already, lies before the last look, or is no step."""
@@ -69,15 +59,15 @@ class History:
         step = self.require_later(step)
         seen = measured[SEEN]
         standings, events = dict(self.standings), []
-        earlier = earlier_step(self.answers, step, self._rule)
-        before_them = {} if earlier is None else self.answers[earlier]
-        seen_steadiness = _agreement(before_them.get(SEEN, ()), seen.answers)
+        answers = {name: found.answers for name, found in measured.items()}
+        earlier = self.answers.earlier(step)
+        seen_steadiness = agreement(earlier.get(SEEN, ()), seen.answers)
         sets = {SEEN: SetReading.of(seen, steadiness=seen_steadiness)}
         for name, before in self.standings.items():
             ratio = tolerance_ratio(measured[name].tolerance, seen.tolerance)
-            steadiness = _agreement(before_them.get(name, ()), measured[name].answers)
-            sure = {} if before.sure_step is None else self.answers.get(before.sure_step, {})
-            kept = _agreement(sure.get(name, ()), measured[name].answers)
+            steadiness = agreement(earlier.get(name, ()), answers[name])
+            kept = agreement(self.answers.at(before.sure_step).get(name, ()), answers[name])
+            settled_ahead = self.answers.settled_ahead(name, answers)
             reading = Reading(
                 step=step,
                 ratio=ratio.value,
@@ -88,6 +78,8 @@ class History:
                 kept=kept,
                 seen_confidence=seen.confidence.value,
                 seen_steadiness=seen_steadiness,
+                settled_ahead=settled_ahead.value,
+                settled_ahead_error=settled_ahead.standard_error,
                 **asdict(fit),
                 **_predictability(
                     measured[name].predictability, measured[name].seen_predictability
@@ -97,26 +89,28 @@ class History:
             standings[name] = follow(before, reading, self._rule, confirm)
             confirmed = confirm.found if confirm is not None else None
             sets[name] = SetReading.of(
-                measured[name], ratio, standings[name], confirmed, steadiness, kept
+                measured[name],
+                ratio,
+                standings[name],
+                confirmed,
+                steadiness=steadiness,
+                kept=kept,
+                settled_ahead=settled_ahead.value,
+                settled_ahead_se=settled_ahead.standard_error,
             )
             if standings[name].state != before.state:
                 events.append(Event(name, standings[name].state, step))
         found = MonitorReading(step=step, sets=sets, **asdict(fit))
         # All at once, so that an exception above leaves everything as it was.
         self.standings, self.events = standings, [*self.events, *events]
-        self.remember(step, {name: found.answers for name, found in measured.items()})
+        self.remember(step, answers)
         self.readings.append(found)
         return found
 
     def remember(self, step: int, answers: AnswersOfSets) -> None:
-        """Keep a look's answers, and those of earlier looks that are still needed."""
-        *_, last_but_one, last = 0, 0, *self.answers
-        kept = {**self.answers, step: answers}
-        sure = {standing.sure_step for standing in self.standings.values()}
-        if last < _CLOSE * last_but_one and last not in sure:
-            del kept[last]
-        earlier = earlier_step(kept, step, self._rule) or 0
-        self.answers = {at: found for at, found in kept.items() if at >= earlier or at in sure}
+        """Keep a look's answers for later ones."""
+        sure_steps = [standing.sure_step for standing in self.standings.values()]
+        self.answers.remember(step, answers, sure_steps)
 
     def replay(self, looks: Iterable[MonitorReading], confirms: bool = True) -> None:
         """Judge looks that were measured before as if they were made now.
@@ -142,6 +136,8 @@ class History:
                     kept=found.kept,
                     seen_confidence=seen.confidence,
                     seen_steadiness=seen.steadiness,
+                    settled_ahead=found.settled_ahead,
+                    settled_ahead_error=found.settled_ahead_se,
                     **_predictability(
                         Mean(found.predictability, found.predictability_se),
                         Mean(found.seen_predictability, found.seen_predictability_se),
@@ -175,7 +171,7 @@ class History:
             "events": [list(event) for event in self.events],
             "answers": [
                 [step, {name: list(found) for name, found in answers.items()}]
-                for step, answers in self.answers.items()
+                for step, answers in self.answers.of_steps.items()
             ],
             "table": {name: [_written(v) for v in col] for name, col in self.table().items()},
         }
@@ -213,25 +209,7 @@ class History:
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"the saved monitor is damaged: {error!r}") from error
         self.standings, self.events, self.readings = standings, events, readings
-        self.answers = answers
-
-
-def earlier_step(steps: Iterable[int], step: int, rule: StateRule) -> int | None:
-    """The latest of these steps that is early enough to compare answers with; None if none is.
-
-    Never step 0: any number of steps is a tenth more than that.
-    """
-    early = (at for at in steps if 0 < at < step and rule.steady_over * at <= step)
-    return max(early, default=None)
-
-
-def _agreement(before: tuple[int, ...], now: tuple[int, ...]) -> float:
-    """Cohen's κ between the answers of two looks; NaN where there is nothing to compare."""
-    if not before or len(before) != len(now):
-        return nan
-    first_N, second_N = torch.tensor(before), torch.tensor(now)
-    num_classes = int(max(*before, *now)) + 1
-    return float(chance_corrected_agreement(first_N, second_N[None], max(1, num_classes)))
+        self.answers.of_steps = answers
 
 
 def _predictability(watched: Mean, seen: Mean) -> dict[str, float]:

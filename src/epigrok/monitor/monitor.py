@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 from epigrok.errors import UserError
 from epigrok.monitor.fit import SignsOfFit
-from epigrok.monitor.history import AnswersOfSets, History
+from epigrok.monitor.history import History
 from epigrok.monitor.inputs import require_apart, taken
 from epigrok.monitor.measuring import SEEN, HeadDraws, Mean, SetMeasure, measure, measure_network
 from epigrok.monitor.noise import NoisyNetwork
+from epigrok.monitor.past_answers import AnswersOfSets
 from epigrok.monitor.predictability import Predictability
 from epigrok.monitor.readings import Event, MonitorReading
 from epigrok.monitor.set_rows import ModelCall, SetRows
@@ -170,8 +171,12 @@ class GrokMonitor:
 
     def state_dict(self) -> dict[str, Any]:
         """All looks, for a checkpoint: numbers, texts, lists and dictionaries only."""
-        settings = asdict(self._settings)
-        return {**self._history.to_json(), "inputs": self._watched_digests(), "settings": settings}
+        return {
+            **self._history.to_json(),
+            "inputs": self._watched_digests(),
+            "seen": self._rows[SEEN].digest,
+            "settings": asdict(self._settings),
+        }
 
     def load_state_dict(self, values: Mapping[str, Any]) -> None:
         """Go on from what `state_dict` returned, with the same watched inputs and settings."""
@@ -181,6 +186,8 @@ class GrokMonitor:
         if isinstance(values, Mapping) and isinstance(saved := values.get("settings"), Mapping):
             self._settings.require_like(saved)
         self._history.restore(values, self._watched_digests())
+        if values.get("seen") != self._rows[SEEN].digest:
+            self._history.answers.forget(SEEN)
 
     @property
     def _reads_network(self) -> bool:
@@ -205,7 +212,7 @@ class GrokMonitor:
     @property
     def answers(self) -> AnswersOfSets:
         """The answers of the last look to each set's rows; none before the first look."""
-        return self._history.answers[self.readings[-1].step] if self.readings else {}
+        return self._history.answers.at(self.readings[-1].step) if self.readings else {}
 
     def network_tolerance(self, name: str) -> Tolerance:
         """τ of a set with noise on the whole network: expensive, so only announcements read it."""

@@ -47,6 +47,10 @@ class SetReading:
     """Cohen's κ between the answers and those of a look a tenth of the steps before."""
     kept: float = nan
     """The same with those of the last look that was sure of "generalised"."""
+    settled_ahead: float = nan
+    """By how much more of these answers than of the seen ones stood at the last look at which
+    hardly any seen answer was that of now; nan where there was no such look."""
+    settled_ahead_se: float = nan
     predictability: float = nan
     """Cohen's κ between the answers and what the answers to the seen inputs predict; each seen
     answer is predicted from the others."""
@@ -80,10 +84,9 @@ class SetReading:
         ratio: ToleranceRatio | None = None,
         standing: Standing | None = None,
         confirmed: ToleranceRatio | None = None,
-        steadiness: float = nan,
-        kept: float = nan,
+        **compared: float,
     ) -> "SetReading":
-        """What was measured, and where it leaves the set."""
+        """What was measured, how it compares with earlier looks, and where it leaves the set."""
         means = {name: getattr(measure, name) for name in MEANS}
         ratios = {"tolerance_ratio": ratio, "network_ratio": confirmed}
         known = {name: value for name, value in ratios.items() if value is not None}
@@ -93,9 +96,8 @@ class SetReading:
             tolerance=measure.tolerance.value,
             tolerance_log_se=measure.tolerance.log_standard_error,
             chance=measure.chance,
-            steadiness=steadiness,
-            kept=kept,
             num_rows=measure.num_rows,
+            **compared,
             **{name: value.value for name, value in known.items()},
             **{f"{name}_log_se": value.log_standard_error for name, value in known.items()},
             **{name: mean.value for name, mean in means.items()},

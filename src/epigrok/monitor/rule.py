@@ -12,6 +12,7 @@ class StateRule:
     - `seen_steady_from`, `kept_from`, `spike_over`: 26 runs of the fresh and the held-out kinds.
     - `by_heart_share`, `by_heart_deviations`: coin flips, and 188 runs up to the later kinds.
     - `taken_back_share`: coin flips, after the test on the latest kinds, where it changes nothing.
+    - `head_threshold` and what follows it: see `docs/experiment-log.md`.
 
     How the rule did on other kinds: `docs/results/detection`. A ratio "two standard errors below"
     is the lower end of its interval.
@@ -63,6 +64,19 @@ class StateRule:
     """Rows are learnt by heart where the predictability of seen answers is below this share of that
     of watched ones."""
     by_heart_deviations: float = 3.0
-    """Standard errors by which it must lie below that of watched ones at least."""
+    """Standard errors by which it must lie below that of watched ones at least; the same for
+    `settled_ahead_from`."""
     taken_back_share: float = 0.25
     """The same share for a set that was announced already, which is then taken back."""
+    head_threshold: float = 0.37
+    """What the ratio at the head must surely pass, whatever the whole network says."""
+    unlearnt_up_to: float = 0.25
+    """Agreement of the answers to seen inputs with those of an earlier look, above chance, up to
+    which the seen inputs had hardly been learnt at that look."""
+    settled_ahead_from: float = 0.2
+    """How much more of the watched answers than of the seen ones may have stood then. Where rows
+    were learnt by heart with large weights it was 0.3 to 0.7; where a rule was learnt, 0.04 at the
+    most."""
+    ask_again_over: float = 1.1
+    """Steps, over those at which the whole network did not confirm a change, until it is asked
+    again."""

@@ -4,17 +4,21 @@
 
 A set is *fitting* until the training inputs are fitted: before that both tolerances are small and
 their ratio says nothing. Then the ratio decides. Below `threshold` the set is *memorising*, or
-*lost* if it had generalised before. Above it the set is *generalising* until three things hold, and
+*lost* if it had generalised before. Above it the set is *generalising* until four things hold, and
 then it has *generalised*:
 
-* the ratio is two standard errors above the threshold that applies (see below);
+* the ratio is two standard errors above the threshold that applies (see below), and at the head
+  above the lowest of them;
 * the answers agree with those of a look at least a tenth of the steps earlier. If nine in ten
   answers were right at both looks, at most two in ten can differ. A network that can only just
   memorise has a high ratio, because the margins of its training inputs are small; but its other
   answers keep changing;
 * the answers to seen inputs are about as predictable from each other as the watched ones are from
   them (`predictability.py`). A network that is smooth between rows it learnt by heart is as firm
-  there as a rule is, and its answers are as steady.
+  there as a rule is, and its answers are as steady;
+* no more of the answers stood before the seen inputs were learnt than of those to seen inputs
+  (`past_answers.py`). A network with large weights learns rows by heart and hardly moves between
+  them, so its answers there are firm and steady from early on.
 
 Which threshold applies depends on what was seen of the set since the fit. Just after the fit the
 training inputs have small margins even while they are being memorised, so the ratio is high and on
@@ -34,7 +38,7 @@ announcement is taken back, and may come again.
 
 The head is read at every look, because that is cheap. Where it puts a set on the other side of the
 threshold, the whole network is read too, and decides: behind a layer norm wrong answers can become
-as firm at the head as right ones.
+as firm at the head as right ones. Where it says no, it is not asked again at once.
 
 A ratio that cannot be read leaves the state as it was and says why; changed answers still count.
 """
@@ -53,6 +57,10 @@ State = Literal["fitting", "memorising", "generalising", "generalised", "lost"]
 _BY_HEART = (
     "these answers follow from those to the seen inputs, which do not follow from each other: the "
     "seen ones may be learnt by heart, or these inputs be easier"
+)
+_STOOD_EARLY = (
+    "most of these answers stood before those to the seen inputs were learnt: the seen ones may be "
+    "learnt by heart, or these inputs be easier"
 )
 
 
@@ -92,6 +100,10 @@ class Reading:
     """How well each seen answer follows from the others, answers counted as often as watched."""
     predictability_error: float = nan
     """Standard error of the difference between the two."""
+    settled_ahead: float = nan
+    """By how much more of the watched answers than of the seen ones stood early; nan where nobody
+    looked early enough."""
+    settled_ahead_error: float = nan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +127,8 @@ class Standing:
     """Step at which most answers were first seen to differ from those; None if they do not."""
     has_changed: bool = False
     """Whether the set was lost because they do."""
+    refused_step: int | None = None
+    """When the whole network last did not confirm a change."""
 
 
 def follow(
@@ -145,26 +159,32 @@ def follow(
         needed = rule.threshold
     elif standing.has_changed:
         needed = inf
-    if confirm is not None and _would_change_sides(standing, reading, needed, rule):
+    asks = confirm is not None and _would_change_sides(standing, reading, needed, rule)
+    if asks and reading.step < rule.ask_again_over * (standing.refused_step or 0):
+        return _marked(standing, reading, has_held, rule)
+    if confirm is not None and asks:
         ratio = confirm()
     if ratio.reason is not None:
-        return replace(standing, unreadable=ratio.reason)
+        refused_step = reading.step if asks else standing.refused_step
+        return replace(standing, unreadable=ratio.reason, refused_step=refused_step)
     standing = _marked(standing, reading, has_held, rule)
     lowest, highest = ratio.interval(rule.deviations)
-    state, by_heart = _state_of(standing, ratio.value, rule), None
+    state, why = _state_of(standing, ratio.value, rule), None
+    is_sure = lowest >= needed and _is_sure_at_head(reading, rule)
     if state == "generalised" and _is_by_heart(reading, rule, rule.taken_back_share):
-        state, by_heart = "lost", _BY_HEART
-    elif lowest >= needed and _is_steady(reading, rule):
-        if not _is_by_heart(reading, rule, rule.by_heart_share):
-            state = "generalised"
-            standing = replace(standing, sure_step=reading.step, has_changed=False)
-        elif state != "generalised":
-            by_heart = _BY_HEART
+        state, why = "lost", _BY_HEART
+    elif is_sure and (held_back := _why_held_back(reading, rule)) is None:
+        state = "generalised"
+        standing = replace(standing, sure_step=reading.step, has_changed=False)
+    elif is_sure and state != "generalised":
+        why = held_back
+    was_refused = asks and (state == "generalised") == (standing.state == "generalised")
     return replace(
         standing,
         state=state,
         since_step=standing.since_step if state == standing.state else reading.step,
-        unreadable=by_heart,
+        unreadable=why,
+        refused_step=reading.step if was_refused else standing.refused_step,
         has_generalised=standing.has_generalised or state == "generalised",
         has_memorised=standing.has_memorised or highest < rule.threshold,
     )
@@ -220,8 +240,18 @@ def _why_not_fitted(reading: Reading, was_fitted: bool) -> str | None:
     return None
 
 
-def _is_steady(reading: Reading, rule: StateRule) -> bool:
-    return reading.steadiness >= rule.steady_from
+def _is_sure_at_head(reading: Reading, rule: StateRule) -> bool:
+    """Whether answers are steady, and firm at the head too."""
+    lowest = reading.ratio / exp(rule.deviations * reading.log_standard_error)
+    return lowest >= rule.head_threshold and reading.steadiness >= rule.steady_from
+
+
+def _why_held_back(reading: Reading, rule: StateRule) -> str | None:
+    """What says that rows were learnt by heart, although the ratio is high."""
+    if _is_by_heart(reading, rule, rule.by_heart_share):
+        return _BY_HEART
+    error = rule.by_heart_deviations * reading.settled_ahead_error
+    return _STOOD_EARLY if reading.settled_ahead >= max(rule.settled_ahead_from, error) else None
 
 
 def _is_by_heart(reading: Reading, rule: StateRule, share: float) -> bool:
@@ -258,8 +288,7 @@ def _would_change_sides(
         return False
     if standing.state == "generalised":
         return reading.ratio < rule.threshold
-    is_by_heart = _is_by_heart(reading, rule, rule.by_heart_share)
-    is_sure = _is_steady(reading, rule) and not is_by_heart
+    is_sure = _is_sure_at_head(reading, rule) and _why_held_back(reading, rule) is None
     return reading.ratio >= needed and is_sure
 
 
