@@ -27,7 +27,7 @@ from torch.optim import Optimizer
 
 from epigrok.errors import UserError
 from epigrok.model.compilation import compiled as fused
-from epigrok.posteriors.gaussian import DiagonalGaussian, frozen_parameters
+from epigrok.posteriors.gaussian import DiagonalGaussian, frozen_tensors
 from epigrok.posteriors.ivon.flat_parameters import FlatParameters
 from epigrok.posteriors.ivon.sampled_gradients import SampledGradients
 from epigrok.posteriors.ivon.update import perturb, sigma, update
@@ -186,7 +186,7 @@ class IVON(Optimizer):
         self._gradients.clear(self._is_sampling)
 
     def posterior(self, model: nn.Module, seed: int = 0) -> DiagonalGaussian:
-        """The current posterior over `model`'s parameters; further training leaves it alone."""
+        """The current posterior over `model`'s parameters, with its buffers as they are now."""
         deviation_of: dict[int, Tensor] = {}
         for _, flat, state, group in self._parts():
             width = sigma(state["hessian"], group["ess"], group["weight_decay"])
@@ -198,7 +198,7 @@ class IVON(Optimizer):
         }
         if len(deviation) < len(deviation_of):
             raise UserError("IVON's posterior is over the parameters it trains: not of this model")
-        return DiagonalGaussian("ivon", frozen_parameters(model), deviation, seed)
+        return DiagonalGaussian("ivon", frozen_tensors(model), deviation, seed)
 
     def spread(self) -> dict[str, float]:
         """Quantiles of σ and h over the largest group: how wide and how uneven the posterior is."""
