@@ -477,3 +477,18 @@ def test_the_posterior_of_a_batch_norm_network_keeps_its_averages(tmp_path: Path
     again = load_posterior(tmp_path / "posterior.safetensors")
     found = epigrok.predict(batch_norm_network(), again, inputs, num_samples=3).probs
     torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_the_posterior_has_the_same_mean_inside_a_block(dtype: torch.dtype) -> None:
+    model = network(dtype)
+    optimiser = IVON(model.parameters(), **SETTINGS)
+    take_steps(model, optimiser, range(2))
+    outside = optimiser.posterior(model)
+    with optimiser.sampled_weights():
+        inside = optimiser.posterior(model)
+        assert not torch.equal(model[0].weight, inside.mean["0.weight"])
+    take_steps(model, optimiser, range(2))
+    for name, weights in outside.mean.items():
+        assert torch.equal(inside.mean[name], weights)
+        assert inside.mean[name].dtype == dtype
