@@ -28,12 +28,16 @@ class LookPlan:
         if self.every < 1:
             raise UserError(f"every must be 1 or more, got {self.every}")
 
+    def is_due(self, monitor: GrokMonitor, step: int) -> bool:
+        """Whether it is time to look; a step is looked at once."""
+        is_new = not monitor.readings or step > monitor.readings[-1].step
+        return is_new and step % self.every == 0
+
     def look(
         self, monitor: GrokMonitor, step: int, logged: Mapping[str, Any]
     ) -> MonitorReading | None:
-        """Look if it is time to; a step is looked at once."""
-        is_new = not monitor.readings or step > monitor.readings[-1].step
-        if step % self.every or not is_new:
+        """Look if it is time to."""
+        if not self.is_due(monitor, step):
             return None
         names = {"train_accuracy": self.train_accuracy, "train_loss": self.train_loss}
         signs = {sign: logged.get(name) for sign, name in names.items() if name is not None}

@@ -16,6 +16,8 @@ of the Hessian; 0 turns it off.
 """
 
 import warnings
+from collections import ChainMap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -108,15 +110,26 @@ class GrokMonitorCallback(TrainerCallback):
 
     ```python
     monitor = GrokMonitor(model, seen=train_set, watched={"held out": eval_set})
-    trainer = Trainer(model, …, callbacks=[GrokMonitorCallback(monitor, LookPlan(every=50))])
+    trainer = Trainer(model, …)
+    trainer.add_callback(GrokMonitorCallback(monitor, LookPlan(every=50), log=trainer.log))
     ```
 
-    Its looks are saved beside every checkpoint, so a resumed run goes on with them.
+    `log=trainer.log` sends every look to TensorBoard, W&B and what else the trainer reports to;
+    without it they are in `trainer.state.log_history` only. Looks are saved beside every
+    checkpoint, so a resumed run goes on with them.
     """
 
-    def __init__(self, monitor: GrokMonitor, plan: LookPlan | None = None) -> None:
-        """A monitor of the model that is trained, and how to use it."""
-        self.monitor, self._plan = monitor, plan or LookPlan()
+    def __init__(
+        self,
+        monitor: GrokMonitor,
+        plan: LookPlan | None = None,
+        log: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        """A monitor of the model that is trained, how to use it, and what its looks are given to.
+
+        A callback does not know its trainer, so `log` has to be passed.
+        """
+        self.monitor, self._plan, self._log = monitor, plan or LookPlan(), log
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -138,12 +151,20 @@ class GrokMonitorCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Look if it is time to."""
-        logged = {name: value for entry in state.log_history for name, value in entry.items()}
-        reading = self._plan.look(self.monitor, state.global_step, logged)
-        if reading is None:
+        if not self._plan.is_due(self.monitor, state.global_step):
             return
-        entry: dict[str, Any] = {"step": state.global_step, **reading.flat()}
-        state.log_history.append(entry)
+        # Looked up in the newest entry first.
+        logged = ChainMap(*reversed(state.log_history))
+        reading = self._plan.look(self.monitor, state.global_step, logged)
+        assert reading is not None
+        entry: dict[str, Any] = dict(reading.flat())
+        if self._log is None:
+            state.log_history.append({"step": state.global_step, **entry})
+        else:
+            # The trainer takes this for its own log of the step and would leave that out.
+            is_log_due = control.should_log
+            self._log(entry)
+            control.should_log = is_log_due
         if self._plan.stops(self.monitor):
             control.should_training_stop = True
 
