@@ -21,7 +21,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from transformers import (
     Trainer,
@@ -34,7 +33,7 @@ from transformers import (
 from epigrok.errors import UserError
 from epigrok.integrations.look_plan import LookPlan
 from epigrok.monitor import GrokMonitor
-from epigrok.posteriors import IVON, DiagonalGaussian
+from epigrok.posteriors import IVON, DiagonalGaussian, evaluating
 
 _LOOKS = "grok_monitor.json"
 
@@ -74,7 +73,6 @@ class IVONMixin:
             loss: Tensor = trainer.training_step(model, inputs, num_items_in_batch)
         return loss
 
-    @torch.no_grad()
     def _check_scaling(self, model: nn.Module, inputs: dict[str, Any], num_items: Any) -> None:
         """Have the trainer divide accumulated losses if the model does not do it.
 
@@ -86,14 +84,12 @@ class IVONMixin:
         if num_items is None or self.compute_loss_func or not self.model_accepts_loss_kwargs:
             return
         trainer: Any = self
-        was_training = model.training
-        model.eval()
         prepared = trainer._prepare_inputs(inputs)
-        once, twice = (
-            trainer.compute_loss(model, dict(prepared), num_items_in_batch=number)
-            for number in (num_items, 2 * num_items)
-        )
-        model.train(was_training)
+        with evaluating(model):
+            once, twice = (
+                trainer.compute_loss(model, dict(prepared), num_items_in_batch=number)
+                for number in (num_items, 2 * num_items)
+            )
         self.model_accepts_loss_kwargs = bool(twice < 0.75 * once)
 
     def posterior(self, seed: int = 0) -> DiagonalGaussian:
