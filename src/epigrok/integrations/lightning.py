@@ -9,12 +9,14 @@ optimisation and without accumulation that is all: Lightning hands the forward a
 from contextlib import ExitStack
 from typing import Any
 
-from lightning.pytorch import Callback, LightningModule, Trainer
-
 from epigrok.errors import UserError
+from epigrok.extras import extra_named
 from epigrok.integrations.look_plan import LookPlan
 from epigrok.monitor import GrokMonitor
 from epigrok.posteriors import IVON
+
+with extra_named():
+    from lightning.pytorch import Callback, LightningModule, Trainer
 
 
 class SampledWeights(Callback):

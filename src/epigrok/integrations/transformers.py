@@ -22,18 +22,21 @@ from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
-from transformers import (
-    Trainer,
-    TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
-)
 
 from epigrok.errors import UserError
+from epigrok.extras import extra_named
 from epigrok.integrations.look_plan import LookPlan
 from epigrok.monitor import GrokMonitor
 from epigrok.posteriors import IVON, DiagonalGaussian, evaluating
+
+with extra_named():
+    from transformers import (
+        Trainer,
+        TrainerCallback,
+        TrainerControl,
+        TrainerState,
+        TrainingArguments,
+    )
 
 _LOOKS = "grok_monitor.json"
 
