@@ -69,6 +69,22 @@ def test_a_half_precision_head_stays_one(tmp_path: Path) -> None:
     assert load_posterior(tmp_path / "p.safetensors").sample(0)["3.weight"].dtype == torch.bfloat16
 
 
+def test_a_failed_save_leaves_the_old_posterior(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(tensors: Any, path: Path, header: Any) -> None:
+        path.write_bytes(b"half")
+        raise OSError("disk full")
+
+    path = tmp_path / "posterior.safetensors"
+    Point.of(network()).save(path)
+    monkeypatch.setattr("epigrok.tensor_files.save_file", fail)
+    with pytest.raises(OSError, match="disk full"):
+        Point.of(network(1)).save(path)
+    assert torch.equal(load_posterior(path).tensors["0.weight"], network()[0].weight)
+    assert [item.name for item in tmp_path.iterdir()] == [path.name]
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.safetensors"
     with pytest.raises(UserError, match="cannot read"):
