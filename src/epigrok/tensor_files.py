@@ -85,5 +85,8 @@ def _restored(described: Any, tensors: Mapping[str, Tensor], classes: Mapping[st
     if "mapping" in described:
         return values
     if described["class"] not in classes:
-        raise UserError(f"this version has no {described['class']!r} to read from a file")
+        raise UserError(
+            f"this version has no {described['class']!r} to read from a file; if the class is your "
+            "own, pass it in `classes`"
+        )
     return classes[described["class"]](**values)
