@@ -64,10 +64,9 @@ def main() -> None:
             use_cpu=True, dataloader_pin_memory=False,
         )  # fmt: skip
         plan = LookPlan(every=25, train_loss="loss", stop_when="generalised")
-        trainer = Trainer(
-            model, arguments, train_dataset=train_set,
-            callbacks=[GrokMonitorCallback(monitor, plan)],
-        )  # fmt: skip
+        trainer = Trainer(model, arguments, train_dataset=train_set)
+        # With `log=trainer.log`, looks also go to what `report_to` names, such as TensorBoard.
+        trainer.add_callback(GrokMonitorCallback(monitor, plan))
         trainer.train()
 
     # Labels come in only now, to see whether it was right.

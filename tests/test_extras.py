@@ -86,6 +86,22 @@ except MissingExtraError as error:
     )
 
 
+@pytest.mark.parametrize("extra", ["lightning", "torchmetrics", "transformers"])
+def test_a_module_for_a_framework_names_its_extra(extra: str) -> None:
+    script = f"""{WITHOUT_EXTRAS}
+from epigrok.extras import MissingExtraError
+
+try:
+    import epigrok.integrations.{extra}
+except MissingExtraError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    )
+    assert f"is not installed; `pip install 'epigrok[{extra}]'` adds it" in done.stdout
+
+
 def test_commands_say_that_they_need_the_laboratory() -> None:
     script = f"{WITHOUT_EXTRAS}from epigrok.cli import main; sys.exit(main(sys.argv[1:]))"
     for arguments, exit_code in ((["presets"], 2), (["--help"], 0)):

@@ -1,5 +1,6 @@
 """Posteriors come back from their files as they were."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from epigrok.posteriors import (
     MCDropout,
     Point,
     ProbitLaplace,
+    Sample,
     WeightNoise,
     load_posterior,
+    save_posterior,
 )
 
 INPUTS = torch.randn(6, 4, generator=torch.Generator().manual_seed(1))
@@ -62,11 +65,51 @@ def test_a_posterior_predicts_the_same_after_saving(index: int, tmp_path: Path) 
     torch.testing.assert_close(found.epistemic, expected.epistemic, rtol=1e-12, atol=1e-14)
 
 
+@dataclass(frozen=True)
+class Blend:
+    """A posterior of one's own, made of others."""
+
+    parts: tuple[Point, ...]
+    name: str = "blend"
+    max_samples: int = 2
+
+    def sample(self, index: int) -> Sample:
+        return self.parts[index].sample(0)
+
+
+def test_a_posterior_of_ones_own_class_is_read_where_the_class_is_passed(tmp_path: Path) -> None:
+    path = tmp_path / "posterior.safetensors"
+    posterior = Blend((Point.of(network()), Point.of(network(1))))
+    save_posterior(posterior, path)
+    with pytest.raises(UserError, match=r"no 'Blend' to read from a file; .* pass it in `classes`"):
+        load_posterior(path)
+    again = load_posterior(path, classes=[Blend])
+    assert isinstance(again, Blend)
+    expected, found = (epigrok.predict(network(), p, INPUTS).probs for p in (posterior, again))
+    torch.testing.assert_close(found, expected, rtol=1e-14, atol=1e-15)
+
+
 def test_a_half_precision_head_stays_one(tmp_path: Path) -> None:
     model = network().bfloat16()
     laplace = LastLayerLaplace.fit(model, [(INPUTS.bfloat16(), LOADER[0][1])], prior=1.0)
     laplace.save(tmp_path / "p.safetensors")
     assert load_posterior(tmp_path / "p.safetensors").sample(0)["3.weight"].dtype == torch.bfloat16
+
+
+def test_a_failed_save_leaves_the_old_posterior(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(tensors: Any, path: Path, header: Any) -> None:
+        path.write_bytes(b"half")
+        raise OSError("disk full")
+
+    path = tmp_path / "posterior.safetensors"
+    Point.of(network()).save(path)
+    monkeypatch.setattr("epigrok.tensor_files.save_file", fail)
+    with pytest.raises(OSError, match="disk full"):
+        Point.of(network(1)).save(path)
+    assert torch.equal(load_posterior(path).tensors["0.weight"], network()[0].weight)
+    assert [item.name for item in tmp_path.iterdir()] == [path.name]
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

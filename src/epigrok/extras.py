@@ -23,6 +23,7 @@ EXTRA_OF_PACKAGE = {
     "ray": "ray",
     "submitit": "slurm",
     "tensorboard": "tensorboard",
+    "torchmetrics": "torchmetrics",
     "transformers": "transformers",
 }
 

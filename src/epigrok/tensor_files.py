@@ -16,13 +16,15 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from epigrok.errors import UserError
+from epigrok.files import write_by
 
 
 def write_record(record: Any, path: Path | str, format_name: str) -> None:
-    """Write a dataclass to one file."""
+    """Write a dataclass to one file, whole or not at all."""
     tensors: dict[str, Tensor] = {}
     described = _described(record, "", tensors)
-    save_file(tensors, path, {"format": format_name, "record": json.dumps(described)})
+    header = {"format": format_name, "record": json.dumps(described)}
+    write_by(Path(path), lambda file: save_file(tensors, file, header))
 
 
 def read_record(
@@ -83,5 +85,8 @@ def _restored(described: Any, tensors: Mapping[str, Tensor], classes: Mapping[st
     if "mapping" in described:
         return values
     if described["class"] not in classes:
-        raise UserError(f"this version has no {described['class']!r} to read from a file")
+        raise UserError(
+            f"this version has no {described['class']!r} to read from a file; if the class is your "
+            "own, pass it in `classes`"
+        )
     return classes[described["class"]](**values)

@@ -52,6 +52,15 @@ def test_two_evaluations_of_the_same_weights_are_identical(config: RunConfig) ->
     assert model.training
 
 
+def test_a_part_in_evaluation_mode_stays_in_it() -> None:
+    config = RUNS["one parameter"]
+    model = build_model(config)
+    frozen = next(model.children()).eval()
+    evaluate(model, [Point.of(model)], sets_of(config), num_samples=1)
+    assert model.training
+    assert not frozen.training
+
+
 def test_how_sequences_are_cut_changes_no_score(
     config: RunConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """In a real Lightning run: looks, log, early stop, and a resumed run that remembers."""
 
+import csv
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from torch.utils.data import DataLoader, TensorDataset
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from lightning.pytorch import LightningModule, Trainer
+    from lightning.pytorch.callbacks import ModelCheckpoint
+    from lightning.pytorch.loggers import CSVLogger
 
 from epigrok.integrations.lightning import GrokMonitorCallback
 from epigrok.integrations.look_plan import LookPlan
@@ -55,13 +58,33 @@ def trained(
     return callback, trainer
 
 
-def test_it_looks_logs_numbers_and_announces() -> None:
+def test_it_looks_tells_numbers_and_announces() -> None:
     callback, trainer = trained(120)
     assert [look.step for look in callback.monitor.readings] == list(range(10, 130, 10))
     assert callback.monitor.states == {"held out": "generalised"}
-    logged = trainer.logged_metrics["held out/tolerance_ratio"]
+    logged = trainer.callback_metrics["held out/tolerance_ratio"]
     last = callback.monitor.readings[-1]["held out"].tolerance_ratio
     assert float(logged) == pytest.approx(last, rel=1e-5)
+
+
+def test_every_look_reaches_loggers_and_callbacks(tmp_path: Path) -> None:
+    module, name = Taught(), "held out/tolerance_ratio"
+    monitor = GrokMonitor(module, LOADER, {"held out": HELD_OUT_X})
+    kept = ModelCheckpoint(tmp_path, monitor=name, every_n_train_steps=20, save_top_k=-1)
+    logger = CSVLogger(tmp_path)
+    trainer = Trainer(
+        max_steps=110, accelerator="cpu", logger=logger, enable_progress_bar=False,
+        enable_model_summary=False,
+        callbacks=[GrokMonitorCallback(monitor, LookPlan(every=20)), kept],
+    )  # fmt: skip
+    trainer.fit(module, LOADER)
+    ratios = {look.step: look["held out"].tolerance_ratio for look in monitor.readings}
+    assert list(ratios) == [20, 40, 60, 80, 100]
+    with (Path(logger.log_dir) / "metrics.csv").open() as file:
+        logged = {int(row["step"]): float(row[name]) for row in csv.DictReader(file) if row[name]}
+    assert logged == ratios
+    found = [float(score) for score in kept.best_k_models.values()]
+    assert found == pytest.approx(list(ratios.values()), rel=1e-5)
 
 
 def test_it_stops_training_when_asked() -> None:

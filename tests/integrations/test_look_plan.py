@@ -1,5 +1,7 @@
 """When a callback looks and stops."""
 
+import warnings
+
 import pytest
 from taught_network import HELD_OUT_X, SEEN_X, untaught_network
 
@@ -28,6 +30,25 @@ def test_it_passes_on_what_the_loop_logs_under_these_names() -> None:
     reading = plan.look(watching, 2, {})
     assert reading is not None
     assert reading.train_accuracy is None
+
+
+def test_a_name_under_which_nothing_is_logged_is_told_once() -> None:
+    plan, watching = LookPlan(every=1, train_accuracy="typo"), monitor()
+    logged = {"accuracy": 0.5, "loss": 2.0, "step": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # The loop may log after the callback, and less often than there are looks.
+        plan.look(watching, 1, logged)
+        reading = plan.look(watching, 2, {})
+        assert reading is not None
+        plan.look(watching, 3, reading.flat())
+    message = "nothing has been logged as 'typo', so .* there are: accuracy, loss$"
+    with pytest.warns(UserWarning, match=message):
+        plan.look(watching, 4, logged | reading.flat())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan.look(watching, 5, logged)
+    assert len(watching.readings) == 5
 
 
 def test_it_stops_in_the_wanted_state_only() -> None:

@@ -188,6 +188,18 @@ def test_only_an_adapter_is_trained_over_a_frozen_backbone(tmp_path: Path) -> No
     assert set(trainer.posterior().deviation) == {"classifier.weight", "classifier.bias"}
 
 
+def test_an_accumulated_step_that_fails_leaves_every_mode_as_it_was(tmp_path: Path) -> None:
+    trainer = trainer_for("language model", tmp_path, 2)
+    trainer.create_optimizer()
+    model = trainer.model.train()
+    frozen = model.transformer.wpe.eval()
+    unknown = torch.full((1, 6), 99)
+    with pytest.raises(IndexError):
+        trainer.training_step(model, {"input_ids": unknown, "labels": unknown}, torch.tensor(5))
+    assert model.training
+    assert not frozen.training
+
+
 def test_a_plain_trainer_is_refused_and_so_is_another_optimiser(tmp_path: Path) -> None:
     plain = Trainer(
         classifier(),

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from epigrok.posteriors import DiagonalGaussian
-from epigrok.posteriors.gaussian import frozen_parameters
+from epigrok.posteriors.gaussian import frozen_tensors
 
 MEAN = {"matrix": torch.tensor([[1.0, -2.0], [3.0, 0.0]]), "vector": torch.tensor([5.0, 6.0])}
 
@@ -49,9 +49,9 @@ def test_samples_have_the_type_of_the_weights() -> None:
     assert posterior.sample(0)["matrix"].dtype == torch.bfloat16
 
 
-def test_frozen_parameters_do_not_follow_the_model() -> None:
+def test_frozen_tensors_do_not_follow_the_model() -> None:
     model = nn.Linear(2, 2)
-    frozen = frozen_parameters(model)
+    frozen = frozen_tensors(model)
     kept = {name: weights.clone() for name, weights in frozen.items()}
     with torch.no_grad():
         model.weight += 1.0

@@ -108,6 +108,17 @@ def test_states_go_on_from_the_table_of_an_earlier_process() -> None:
     assert states == ["memorising", "generalised"]
 
 
+def test_a_look_is_in_evaluation_mode_so_dropout_has_no_say() -> None:
+    family = build_family(CONFIG, sample_world(CONFIG.task, CONFIG.task_seed), "cpu")
+    model, modes = build_model(CONFIG), []
+    for part in model.modules():
+        part.register_forward_pre_hook(lambda module, _: modes.append(module.training))
+    RunMonitor(CONFIG, model, evaluation_sets(CONFIG, family)).look(0)
+    assert modes
+    assert not any(modes)
+    assert model.training
+
+
 def test_splits_that_cannot_be_compared_are_no_reason_not_to_train() -> None:
     family = build_family(CONFIG, sample_world(CONFIG.task, CONFIG.task_seed), "cpu")
     sets = evaluation_sets(CONFIG, family)

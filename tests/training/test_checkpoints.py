@@ -78,6 +78,9 @@ def test_the_carried_posterior_travels_with_the_checkpoint(
     assert ours is not None
     assert theirs is not None
     assert ours.name == "ivon"
+    buffers = {name for name, _ in model.named_buffers()}
+    assert buffers
+    assert buffers <= ours.mean.keys()
     for name, weights in theirs.sample(2).items():
         assert torch.equal(ours.sample(2)[name], weights)
 

@@ -22,7 +22,7 @@ from epigrok.evaluation.scores import (
     score,
 )
 from epigrok.model import Network
-from epigrok.posteriors import Facts, Posterior, PosteriorWithFacts, sampled_logits
+from epigrok.posteriors import Facts, Posterior, PosteriorWithFacts, evaluating, sampled_logits
 from epigrok.tasks import Batch, InContextFamily, TaskFamily
 from epigrok.uncertainty import BayesOracle
 
@@ -219,16 +219,11 @@ def score_posterior(
     # All splits at once: a GPU prefers few large batches.
     chunks = list(_joined(list(sets.values())).chunks())
     streams = [ScoreStream(chunk.batch, chunk.oracle) for chunk in chunks]
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            tokens = [chunk.batch.tokens_BL for chunk in chunks]
-            for logits in sampled_logits(model, posterior, tokens, num_samples):
-                for stream, logits_BTC in zip(streams, logits):
-                    stream.add(logits_BTC)
-    finally:
-        model.train(was_training)
+    tokens = [chunk.batch.tokens_BL for chunk in chunks]
+    with evaluating(model):
+        for logits in sampled_logits(model, posterior, tokens, num_samples):
+            for stream, logits_BTC in zip(streams, logits):
+                stream.add(logits_BTC)
     scores, start = concatenate([stream.scores() for stream in streams]), 0
     if not scores.values_BT["confidence"].isfinite().all():
         raise UserError(

@@ -9,12 +9,14 @@ optimisation and without accumulation that is all: Lightning hands the forward a
 from contextlib import ExitStack
 from typing import Any
 
-from lightning.pytorch import Callback, LightningModule, Trainer
-
 from epigrok.errors import UserError
+from epigrok.extras import extra_named
 from epigrok.integrations.look_plan import LookPlan
 from epigrok.monitor import GrokMonitor
 from epigrok.posteriors import IVON
+
+with extra_named():
+    from lightning.pytorch import Callback, LightningModule, Trainer
 
 
 class SampledWeights(Callback):
@@ -71,7 +73,9 @@ class GrokMonitorCallback(Callback):
     trainer = Trainer(callbacks=[GrokMonitorCallback(monitor, LookPlan(every=50))])
     ```
 
-    Its looks are part of every checkpoint, so a resumed run goes on with them.
+    Every look goes to all loggers, whatever `log_every_n_steps` is. Other callbacks find its
+    numbers by name, as in `ModelCheckpoint(monitor="held out/tolerance_ratio", mode="max")`. The
+    looks are part of every checkpoint, so a resumed run goes on with them.
     """
 
     def __init__(self, monitor: GrokMonitor, plan: LookPlan | None = None) -> None:
@@ -92,7 +96,12 @@ class GrokMonitorCallback(Callback):
         if reading is None:
             return
         numbers = {name: float(v) for name, v in reading.flat().items() if not isinstance(v, str)}
-        pl_module.log_dict(numbers)
+        # Other callbacks, such as `ModelCheckpoint`, find them here. A logger would get few of them
+        # this way, those at every `log_every_n_steps`, and one step early.
+        pl_module.log_dict(numbers, logger=False)
+        for logger in trainer.loggers:
+            logger.log_metrics(numbers, step=reading.step)
+            logger.save()
         if self._plan.stops(self.monitor):
             trainer.should_stop = True
 

@@ -1,7 +1,8 @@
 """When a callback lets the monitor look, what it tells it, and when it stops training."""
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from epigrok.errors import UserError
@@ -23,22 +24,43 @@ class LookPlan:
     whether the training set is fitted."""
     stop_when: State | None = None
     """State in which training stops, once all watched sets are in it."""
+    _warned: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    """Names of which it has said that nothing is logged under them."""
 
     def __post_init__(self) -> None:
         if self.every < 1:
             raise UserError(f"every must be 1 or more, got {self.every}")
 
+    def is_due(self, monitor: GrokMonitor, step: int) -> bool:
+        """Whether it is time to look; a step is looked at once."""
+        is_new = not monitor.readings or step > monitor.readings[-1].step
+        return is_new and step % self.every == 0
+
     def look(
         self, monitor: GrokMonitor, step: int, logged: Mapping[str, Any]
     ) -> MonitorReading | None:
-        """Look if it is time to; a step is looked at once."""
-        is_new = not monitor.readings or step > monitor.readings[-1].step
-        if step % self.every or not is_new:
+        """Look if it is time to."""
+        if not self.is_due(monitor, step):
             return None
-        names = {"train_accuracy": self.train_accuracy, "train_loss": self.train_loss}
-        signs = {sign: logged.get(name) for sign, name in names.items() if name is not None}
-        return monitor.update(step, **signs)
+        wanted = {"train_accuracy": self.train_accuracy, "train_loss": self.train_loss}
+        names = {sign: name for sign, name in wanted.items() if name is not None}
+        for name in names.values():
+            self._warn_of_nothing(name, monitor, logged)
+        return monitor.update(step, **{sign: logged.get(name) for sign, name in names.items()})
 
     def stops(self, monitor: GrokMonitor) -> bool:
         """Whether training should stop now."""
         return set(monitor.states.values()) == {self.stop_when}
+
+    def _warn_of_nothing(self, name: str, monitor: GrokMonitor, logged: Mapping[str, Any]) -> None:
+        """Say once, from the second look on, that the loop logs other names but not this one."""
+        if name in logged or name in self._warned or not monitor.readings:
+            return
+        ours = {"step", "epoch", *monitor.readings[-1].flat()}
+        if others := sorted(logged.keys() - ours):
+            self._warned.add(name)
+            warnings.warn(
+                f"nothing has been logged as {name!r}, so the monitor does without it; there are: "
+                f"{', '.join(others)}",
+                stacklevel=2,
+            )

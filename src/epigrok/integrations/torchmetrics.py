@@ -1,14 +1,17 @@
-"""Epistemic uncertainty as a torchmetrics metric."""
+"""Epistemic uncertainty as a torchmetrics metric (`pip install epigrok[torchmetrics]`)."""
 
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torchmetrics import Metric
 
 from epigrok.errors import UserError
+from epigrok.extras import extra_named
 from epigrok.uncertainty import decompose
+
+with extra_named():
+    from torchmetrics import Metric
 
 PARTS = ("epistemic", "aleatoric", "total")
 

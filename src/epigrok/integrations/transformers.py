@@ -16,23 +16,27 @@ of the Hessian; 0 turns it off.
 """
 
 import warnings
+from collections import ChainMap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
-from transformers import (
-    Trainer,
-    TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
-)
 
 from epigrok.errors import UserError
+from epigrok.extras import extra_named
 from epigrok.integrations.look_plan import LookPlan
 from epigrok.monitor import GrokMonitor
-from epigrok.posteriors import IVON, DiagonalGaussian
+from epigrok.posteriors import IVON, DiagonalGaussian, evaluating
+
+with extra_named():
+    from transformers import (
+        Trainer,
+        TrainerCallback,
+        TrainerControl,
+        TrainerState,
+        TrainingArguments,
+    )
 
 _LOOKS = "grok_monitor.json"
 
@@ -72,7 +76,6 @@ class IVONMixin:
             loss: Tensor = trainer.training_step(model, inputs, num_items_in_batch)
         return loss
 
-    @torch.no_grad()
     def _check_scaling(self, model: nn.Module, inputs: dict[str, Any], num_items: Any) -> None:
         """Have the trainer divide accumulated losses if the model does not do it.
 
@@ -84,14 +87,12 @@ class IVONMixin:
         if num_items is None or self.compute_loss_func or not self.model_accepts_loss_kwargs:
             return
         trainer: Any = self
-        was_training = model.training
-        model.eval()
         prepared = trainer._prepare_inputs(inputs)
-        once, twice = (
-            trainer.compute_loss(model, dict(prepared), num_items_in_batch=number)
-            for number in (num_items, 2 * num_items)
-        )
-        model.train(was_training)
+        with evaluating(model):
+            once, twice = (
+                trainer.compute_loss(model, dict(prepared), num_items_in_batch=number)
+                for number in (num_items, 2 * num_items)
+            )
         self.model_accepts_loss_kwargs = bool(twice < 0.75 * once)
 
     def posterior(self, seed: int = 0) -> DiagonalGaussian:
@@ -108,15 +109,26 @@ class GrokMonitorCallback(TrainerCallback):
 
     ```python
     monitor = GrokMonitor(model, seen=train_set, watched={"held out": eval_set})
-    trainer = Trainer(model, …, callbacks=[GrokMonitorCallback(monitor, LookPlan(every=50))])
+    trainer = Trainer(model, …)
+    trainer.add_callback(GrokMonitorCallback(monitor, LookPlan(every=50), log=trainer.log))
     ```
 
-    Its looks are saved beside every checkpoint, so a resumed run goes on with them.
+    `log=trainer.log` sends every look to TensorBoard, W&B and what else the trainer reports to;
+    without it they are in `trainer.state.log_history` only. Looks are saved beside every
+    checkpoint, so a resumed run goes on with them.
     """
 
-    def __init__(self, monitor: GrokMonitor, plan: LookPlan | None = None) -> None:
-        """A monitor of the model that is trained, and how to use it."""
-        self.monitor, self._plan = monitor, plan or LookPlan()
+    def __init__(
+        self,
+        monitor: GrokMonitor,
+        plan: LookPlan | None = None,
+        log: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        """A monitor of the model that is trained, how to use it, and what its looks are given to.
+
+        A callback does not know its trainer, so `log` has to be passed.
+        """
+        self.monitor, self._plan, self._log = monitor, plan or LookPlan(), log
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -138,12 +150,20 @@ class GrokMonitorCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Look if it is time to."""
-        logged = {name: value for entry in state.log_history for name, value in entry.items()}
-        reading = self._plan.look(self.monitor, state.global_step, logged)
-        if reading is None:
+        if not self._plan.is_due(self.monitor, state.global_step):
             return
-        entry: dict[str, Any] = {"step": state.global_step, **reading.flat()}
-        state.log_history.append(entry)
+        # Looked up in the newest entry first.
+        logged = ChainMap(*reversed(state.log_history))
+        reading = self._plan.look(self.monitor, state.global_step, logged)
+        assert reading is not None
+        entry: dict[str, Any] = dict(reading.flat())
+        if self._log is None:
+            state.log_history.append({"step": state.global_step, **entry})
+        else:
+            # The trainer takes this for its own log of the step and would leave that out.
+            is_log_due = control.should_log
+            self._log(entry)
+            control.should_log = is_log_due
         if self._plan.stops(self.monitor):
             control.should_training_stop = True
 

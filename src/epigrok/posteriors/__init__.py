@@ -46,6 +46,7 @@ from epigrok.posteriors.protocol import (
     load_posterior,
     logits_of,
     sampled_logits,
+    save_posterior,
 )
 from epigrok.posteriors.weight_noise import WeightNoise
 
@@ -95,6 +96,7 @@ __all__ = [
     "require_posteriors",
     "sampled_logits",
     "save_optimiser",
+    "save_posterior",
     "split_batch",
     "swapped_logits",
 ]

@@ -53,12 +53,7 @@ class DiagonalGaussian:
         return f"DiagonalGaussian({self.name!r}, {noisy}, seed={self.seed})"
 
 
-def frozen_parameters(model: nn.Module) -> dict[str, Tensor]:
-    """A copy of the parameters that further training does not change."""
-    return {name: weights.detach().clone() for name, weights in model.named_parameters()}
-
-
 def frozen_tensors(model: nn.Module) -> dict[str, Tensor]:
     """A copy of parameters and buffers: batch norm's averages belong to the weights."""
-    buffers = {name: buffer.detach().clone() for name, buffer in model.named_buffers()}
-    return {**frozen_parameters(model), **buffers}
+    named = [*model.named_parameters(), *model.named_buffers()]
+    return {name: tensor.detach().clone() for name, tensor in named}

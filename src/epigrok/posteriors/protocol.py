@@ -7,7 +7,7 @@ Samples never touch the live weights: `logits_of` puts them in their place for o
 Letters: T answers or other positions, C classes, D features.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -134,18 +134,30 @@ def elements_per_block(device: torch.device) -> int:
 
 
 def save_posterior(posterior: Posterior, path: Path | str) -> None:
-    """Write a posterior to one file in the safetensors format, which `load_posterior` reads."""
+    """Write a posterior to one file in the safetensors format, which `load_posterior` reads.
+
+    It may be of a class of your own, if that is a dataclass.
+    """
     write_record(posterior, path, FILE_FORMAT)
 
 
-def load_posterior(path: Path | str, device: torch.device | str = "cpu") -> Any:
-    """The posterior that was written to `path`."""
+def load_posterior(
+    path: Path | str, device: torch.device | str = "cpu", classes: Iterable[type] = ()
+) -> Any:
+    """The posterior that was written to `path`.
+
+    Args:
+        path: Its file.
+        device: Where its tensors go.
+        classes: Dataclasses of your own that it may be made of.
+    """
     # Here and not above: the classes are made of what this module defines.
     from epigrok import posteriors
 
     offered = {name: getattr(posteriors, name) for name in posteriors.__all__}
-    classes = {name: value for name, value in offered.items() if is_dataclass(value)}
-    return read_record(path, FILE_FORMAT, classes, device)
+    known = {name: value for name, value in offered.items() if is_dataclass(value)}
+    own = {each.__name__: each for each in classes}
+    return read_record(path, FILE_FORMAT, known | own, device)
 
 
 def sampled_logits(

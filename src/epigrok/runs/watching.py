@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import linear
@@ -26,6 +25,7 @@ from epigrok.monitor import (
     MonitorSettings,
     SetReading,
 )
+from epigrok.posteriors import evaluating
 from epigrok.runs.device import DeviceName, choose_device
 from epigrok.runs.run import Run
 
@@ -89,11 +89,11 @@ class RunMonitor:
                     "check`, or train it again from step 0 with --start-over"
                 ) from error
 
-    @torch.no_grad()
     def _train_accuracy(self) -> float:
         # No more sequences than the monitor takes of each split, so that a look stays cheap.
         number = _SETTINGS.num_rows
-        logits_BC = _last_logits(self._model, self._seen.tokens_BL[:number])[:, 0]
+        with evaluating(self._model):
+            logits_BC = _last_logits(self._model, self._seen.tokens_BL[:number])[:, 0]
         is_right_B = logits_BC.argmax(dim=-1) == self._seen.answers_BT[:number, -1]
         return float(is_right_B.double().mean())
 

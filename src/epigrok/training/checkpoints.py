@@ -32,7 +32,7 @@ from epigrok.checkpoint_files import (
 from epigrok.errors import UserError
 from epigrok.files import read_json
 from epigrok.posteriors import DiagonalGaussian
-from epigrok.posteriors.gaussian import frozen_parameters
+from epigrok.posteriors.gaussian import frozen_tensors
 from epigrok.training.loop import TrainState
 from epigrok.workspace import Workspace, WorkspaceGoneError
 
@@ -147,7 +147,7 @@ def load_carried_posterior(root: Path, step: int, model: nn.Module) -> DiagonalG
     path = checkpoint_path(root, step) / DEVIATIONS
     if not path.exists():
         return None
-    mean = frozen_parameters(model)
+    mean = frozen_tensors(model)
     device = next(iter(mean.values())).device
     return DiagonalGaussian("ivon", mean, _tensors(path, device))
 

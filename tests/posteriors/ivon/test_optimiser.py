@@ -11,8 +11,9 @@ import torch
 from small_network import SETTINGS, loss_of, network, state_of, take_steps
 from torch import Tensor, nn
 
+import epigrok
 from epigrok.errors import UserError
-from epigrok.posteriors import IVON
+from epigrok.posteriors import IVON, load_posterior
 from epigrok.random_streams import normal, stream_key
 
 
@@ -457,3 +458,37 @@ def test_the_posterior_has_the_spread_it_reports() -> None:
     # Standard normal, to four standard errors of 200 x 35 numbers.
     assert noise.mean().abs() < 4 / math.sqrt(7000)
     assert (noise.var() - 1).abs() < 4 * math.sqrt(2 / 7000)
+
+
+def test_the_posterior_of_a_batch_norm_network_keeps_its_averages(tmp_path: Path) -> None:
+    def batch_norm_network() -> nn.Module:
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+
+    model = batch_norm_network()
+    inputs = normal(stream_key(3, "data"), (20, 4), 0).float()
+    model(inputs)
+    posterior = IVON(model.parameters(), **SETTINGS).posterior(model)
+    expected = epigrok.predict(model, posterior, inputs, num_samples=3).probs
+    posterior.save(tmp_path / "posterior.safetensors")
+    # A pass in training mode moves the live averages.
+    model(10.0 * inputs)
+    assert torch.equal(epigrok.predict(model, posterior, inputs, num_samples=3).probs, expected)
+    again = load_posterior(tmp_path / "posterior.safetensors")
+    found = epigrok.predict(batch_norm_network(), again, inputs, num_samples=3).probs
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_the_posterior_has_the_same_mean_inside_a_block(dtype: torch.dtype) -> None:
+    model = network(dtype)
+    optimiser = IVON(model.parameters(), **SETTINGS)
+    take_steps(model, optimiser, range(2))
+    outside = optimiser.posterior(model)
+    with optimiser.sampled_weights():
+        inside = optimiser.posterior(model)
+        assert not torch.equal(model[0].weight, inside.mean["0.weight"])
+    take_steps(model, optimiser, range(2))
+    for name, weights in outside.mean.items():
+        assert torch.equal(inside.mean[name], weights)
+        assert inside.mean[name].dtype == dtype

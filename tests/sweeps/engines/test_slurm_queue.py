@@ -1,6 +1,7 @@
 """Which runs SLURM still has jobs for, with a stand-in for its `squeue`."""
 
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -88,6 +89,26 @@ def test_a_run_whose_job_is_gone_has_failed(
     squeue_says("", tmp_path, monkeypatch)
     run = RunDirectory(tmp_path / "run")
     run.path.mkdir()
-    (end,) = wait_for_jobs(tmp_path, [run], lambda end: None)
+    told: list[RunEnd] = []
+    (end,) = wait_for_jobs(tmp_path, [run], told.append)
+    assert told == [end]
     assert (end.state, end.run) == ("failed", run)
     assert end.reason == f"its job is gone; see the logs in {tmp_path / 'slurm'}"
+
+
+def test_a_stop_ends_the_waiting_and_tells_of_every_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [RunDirectory(tmp_path / name) for name in ("finishes", "goes on")]
+    for run in runs:
+        run.path.mkdir()
+    write_identity(runs[0].path, preset("classic"))
+
+    def finish_and_stop(seconds: float) -> None:
+        runs[0].mark_done()
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(time, "sleep", finish_and_stop)
+    told: list[RunEnd] = []
+    ends = wait_for_jobs(tmp_path, runs, told.append)
+    assert ends == told == [RunEnd(runs[0], "done"), RunEnd(runs[1], "stopped")]

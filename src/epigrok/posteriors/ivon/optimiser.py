@@ -27,7 +27,7 @@ from torch.optim import Optimizer
 
 from epigrok.errors import UserError
 from epigrok.model.compilation import compiled as fused
-from epigrok.posteriors.gaussian import DiagonalGaussian, frozen_parameters
+from epigrok.posteriors.gaussian import DiagonalGaussian, frozen_tensors
 from epigrok.posteriors.ivon.flat_parameters import FlatParameters
 from epigrok.posteriors.ivon.sampled_gradients import SampledGradients
 from epigrok.posteriors.ivon.update import perturb, sigma, update
@@ -186,19 +186,22 @@ class IVON(Optimizer):
         self._gradients.clear(self._is_sampling)
 
     def posterior(self, model: nn.Module, seed: int = 0) -> DiagonalGaussian:
-        """The current posterior over `model`'s parameters; further training leaves it alone."""
+        """The current posterior over `model`'s parameters, with its buffers as they are now."""
         deviation_of: dict[int, Tensor] = {}
+        mean_of: dict[int, Tensor] = {}
         for _, flat, state, group in self._parts():
             width = sigma(state["hessian"], group["ess"], group["weight_decay"])
             deviation_of |= {id(p): d for p, d in zip(group["params"], flat.views_of(width))}
-        deviation = {
-            key: deviation_of[id(weights)]
-            for key, weights in model.named_parameters()
-            if id(weights) in deviation_of
-        }
-        if len(deviation) < len(deviation_of):
+            if self._is_sampling:
+                # Until the block is left, the parameters are a sample.
+                means = flat.views_of(state["mean"].to(flat.live.dtype, copy=True))
+                mean_of |= {id(p): m for p, m in zip(group["params"], means)}
+        keys = {name: id(p) for name, p in model.named_parameters() if id(p) in deviation_of}
+        if len(keys) < len(deviation_of):
             raise UserError("IVON's posterior is over the parameters it trains: not of this model")
-        return DiagonalGaussian("ivon", frozen_parameters(model), deviation, seed)
+        deviation = {name: deviation_of[key] for name, key in keys.items()}
+        mean = {name: mean_of[key] for name, key in keys.items() if key in mean_of}
+        return DiagonalGaussian("ivon", frozen_tensors(model) | mean, deviation, seed)
 
     def spread(self) -> dict[str, float]:
         """Quantiles of σ and h over the largest group: how wide and how uneven the posterior is."""

@@ -37,6 +37,11 @@ class RunEnd:
     another process for longer than the engine waits."""
     reason: str = ""
 
+    @classmethod
+    def at_stop(cls, run: RunDirectory) -> "RunEnd":
+        """Of a run that nobody here works on after a stop; another process may have finished it."""
+        return cls(run, "done" if run.is_done else "stopped")
+
 
 @dataclass(frozen=True)
 class PoolOptions:
@@ -262,7 +267,7 @@ class _Pool:
         for worker in self._workers:
             worker.process.terminate()
         for run in [*self._waiting, *self._elsewhere]:
-            self._conclude(RunEnd(run, "done" if run.is_done else "stopped"))
+            self._conclude(RunEnd.at_stop(run))
         self._waiting.clear()
         self._elsewhere.clear()
 

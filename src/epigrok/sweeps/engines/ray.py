@@ -107,13 +107,19 @@ def _drive(
     tell: Callable[[RunEnd], None],
 ) -> list[RunEnd]:
     ends: list[RunEnd] = []
+
+    def conclude(end: RunEnd) -> None:
+        ends.append(end)
+        tell(end)
+
     tasks: dict[Any, RunDirectory] = {}
     is_stopping = False
     with stop_on_signal() as stop:
         while waiting or tasks:
             if stop and not is_stopping:
                 is_stopping = True
-                ends += [RunEnd(run, "stopped") for run in waiting]
+                for run in waiting:
+                    conclude(RunEnd.at_stop(run))
                 waiting.clear()
                 for reference in tasks:
                     ray.cancel(reference, force=False)
@@ -127,20 +133,21 @@ def _drive(
             finished, _ = ray.wait(list(tasks), timeout=_SECONDS_BETWEEN_LOOKS)
             for reference in finished:
                 run = tasks.pop(reference)
-                end = _end(ray, reference, run)
-                if end.state == "elsewhere" and not is_stopping:
+                end = _end(ray, reference, run, is_stopping)
+                if end.state == "elsewhere":
                     waiting.append(run)
-                    continue
-                ends.append(end)
-                tell(end)
+                else:
+                    conclude(end)
     return ends
 
 
-def _end(ray: Any, reference: Any, run: RunDirectory) -> RunEnd:
+def _end(ray: Any, reference: Any, run: RunDirectory, is_stopping: bool) -> RunEnd:
     try:
         state, reason = ray.get(reference)
     except (ray.exceptions.TaskCancelledError, KeyboardInterrupt):
-        return RunEnd(run, "done" if run.is_done else "stopped")
+        return RunEnd.at_stop(run)
     except ray.exceptions.RayError as error:
         return RunEnd(run, "failed", str(error).strip().splitlines()[0])
+    if state == "elsewhere" and is_stopping:
+        return RunEnd.at_stop(run)
     return RunEnd(run, state, reason)

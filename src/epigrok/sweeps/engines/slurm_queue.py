@@ -85,6 +85,11 @@ def wait_for_jobs(
     A stopping signal ends the waiting and leaves the jobs alone.
     """
     ends: list[RunEnd] = []
+
+    def conclude(end: RunEnd) -> None:
+        ends.append(end)
+        tell(end)
+
     left = list(runs)
     started = last_squeue = last_job_seen = time.time()
     with stop_on_signal() as stop:
@@ -93,8 +98,7 @@ def wait_for_jobs(
                 end = _end(run, started)
                 if end is not None:
                     left.remove(run)
-                    ends.append(end)
-                    tell(end)
+                    conclude(end)
             now = time.time()
             if now - last_squeue > _SECONDS_BETWEEN_SQUEUES:
                 last_squeue = now
@@ -105,9 +109,11 @@ def wait_for_jobs(
                 break
             time.sleep(_SECONDS_BETWEEN_LOOKS if left else 0.0)
     reason = f"its job is gone; see the logs in {directory / 'slurm'}"
-    return ends + [
-        RunEnd(run, "stopped") if stop else RunEnd(run, "failed", reason) for run in left
-    ]
+    for run in left:
+        unfinished = RunEnd(run, "stopped") if stop else RunEnd(run, "failed", reason)
+        # It may have ended since the last look.
+        conclude(_end(run, started) or unfinished)
+    return ends
 
 
 def _end(run: RunDirectory, since: float) -> RunEnd | None:
