@@ -10,7 +10,8 @@ import numpy as np
 from benchmarks.detection.first_rule import FirstReading, first_rule_states
 from benchmarks.detection.statistics import ERROR, Table
 from epigrok.monitor import StateRule, ToleranceRatio
-from epigrok.monitor.states import Confirm, Reading, Standing, follow
+from epigrok.monitor.standing import Reading, Standing
+from epigrok.monitor.states import Confirm, follow
 
 FIFTH_RULE = StateRule(settled_ahead_from=inf, head_threshold=0.0, ask_again_over=1.0)
 """Without the clauses of the sixth."""

@@ -10,7 +10,7 @@ import torch
 
 from benchmarks.detection.records import DEEP, NETWORK, SCALARS
 from epigrok.monitor import StateRule
-from epigrok.monitor.history import earlier_step
+from epigrok.monitor.past_answers import earlier_step
 from epigrok.monitor.tolerance import chance_corrected_agreement
 
 Table = dict[str, np.ndarray]

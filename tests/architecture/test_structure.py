@@ -52,6 +52,7 @@ TESTED_ELSEWHERE = {
     "model/kernels/norm.py": "gpu/test_kernels.py",
     "model/kernels/token_sums.py": "gpu/test_kernels.py",
     "monitor/rule.py": "monitor/test_states.py",
+    "monitor/standing.py": "monitor/test_states.py",
     "training/captured.py": "gpu/test_fast_path.py",
     "theory/asymptotics.py": "theory/test_delay.py",
     "theory/excess_risk.py": "theory/test_golden.py",

@@ -139,7 +139,8 @@ def test_a_loader_with_a_sampler_of_its_own_stays_within_it() -> None:
         ({"scale": 3.0}, "seen holds no tensor"),
         (X.numpy(), "no tensor, but ndarray.*torch.as_tensor"),
         ((X, Y[:10]), "different lengths"),
-        (torch.tensor(3.0), "different lengths"),
+        (torch.tensor(3.0), "holds a single number"),
+        (X.to_sparse(), "holds a sparse tensor"),
     ],
 )
 def test_what_cannot_be_taken_is_said_in_a_sentence(source: Any, sentence: str) -> None:

@@ -6,7 +6,8 @@ from math import exp, nan
 import pytest
 
 from epigrok.monitor.rule import StateRule
-from epigrok.monitor.states import Confirm, Reading, Standing, State, follow
+from epigrok.monitor.standing import Reading, Standing, State
+from epigrok.monitor.states import Confirm, follow
 from epigrok.monitor.tolerance import ToleranceRatio
 
 RULE = StateRule(

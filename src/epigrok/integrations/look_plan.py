@@ -8,7 +8,7 @@ from typing import Any
 from epigrok.errors import UserError
 from epigrok.monitor.monitor import GrokMonitor
 from epigrok.monitor.readings import MonitorReading
-from epigrok.monitor.states import State
+from epigrok.monitor.standing import State
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """What a training loop tells a monitor of how well its training set is fitted."""
 
 from dataclasses import dataclass
+from numbers import Real
 
 from torch import Tensor
 
@@ -39,4 +40,6 @@ class SignsOfFit:
 def _number(name: str, value: float | Tensor | None) -> float | None:
     if isinstance(value, Tensor) and value.numel() != 1:
         raise UserError(f"{name} must be one number, got a tensor of shape {list(value.shape)}")
+    if value is not None and not isinstance(value, Tensor | Real):
+        raise UserError(f"{name} must be a number, got {type(value).__name__}")
     return None if value is None else float(value)

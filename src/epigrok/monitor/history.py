@@ -12,7 +12,8 @@ from epigrok.monitor.measuring import SEEN, Mean, SetMeasure
 from epigrok.monitor.past_answers import AnswersOfSets, PastAnswers, agreement
 from epigrok.monitor.readings import COLUMNS, Event, MonitorReading, SetReading
 from epigrok.monitor.rule import StateRule
-from epigrok.monitor.states import Reading, Standing, follow
+from epigrok.monitor.standing import Reading, Standing
+from epigrok.monitor.states import follow
 from epigrok.monitor.tolerance import ToleranceRatio, tolerance_ratio
 
 _FORMAT = 6

@@ -215,8 +215,11 @@ def _checked(batch: Any, name: str) -> Any:
             f"{name} holds no tensor, but {type(batch).__name__}; make tensors of it, with "
             "torch.as_tensor for instance"
         )
-    lengths = {len(part) if part.ndim else 0 for part in tensors}
-    if len(lengths) > 1 or any(part.ndim == 0 for part in tensors):
+    if any(part.layout != torch.strided for part in tensors):
+        raise UserError(f"{name} holds a sparse tensor; pass dense ones, as with to_dense()")
+    if any(part.ndim == 0 for part in tensors):
+        raise UserError(f"{name} holds a single number, and a row for each input is needed")
+    if len({len(part) for part in tensors}) > 1:
         shapes = [list(part.shape) for part in tensors]
         raise UserError(f"the tensors of {name} have different lengths: shapes {shapes}")
     return batch

@@ -43,7 +43,8 @@ class Mean:
     def of(cls, values_N: Float[Tensor, " N"]) -> "Mean":
         """Of these values, taken as independent."""
         values_N = values_N.double()
-        return cls(float(values_N.mean()), float(values_N.std()) / sqrt(len(values_N)))
+        spread = float(values_N.std()) if len(values_N) > 1 else nan
+        return cls(float(values_N.mean()), spread / sqrt(len(values_N)))
 
 
 @dataclass(frozen=True, kw_only=True)

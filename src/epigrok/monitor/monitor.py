@@ -66,6 +66,8 @@ class GrokMonitor:
             raise UserError(f"settings must be MonitorSettings(…), got {type(settings).__name__}")
         if not isinstance(model, nn.Module):
             raise UserError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+        if next(model.parameters(), None) is None:
+            raise UserError("the model has no parameters, so no noise can be put on them")
         self._settings = settings or MonitorSettings()
         self._call = ModelCall(model=model, forward=forward, head=self._settings.head)
         self._on_event = [on_event] if callable(on_event) else on_event
@@ -157,7 +159,10 @@ class GrokMonitor:
         """Write all looks to a JSON file, for `load`."""
         from epigrok.files import write_json
 
-        write_json(Path(path), self.state_dict())
+        try:
+            write_json(Path(path), self.state_dict())
+        except OSError as error:
+            raise UserError(f"cannot save the monitor in {path}: {error.strerror}") from error
 
     def load(self, path: Path | str) -> None:
         """Go on from a saved file: of this monitor's sets, in another process."""

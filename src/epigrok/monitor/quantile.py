@@ -48,7 +48,8 @@ def flip_tolerance(
     value = float(flips_SN.flatten().sort().values[num_flips])
     if value < settings.lowest:
         return Tolerance(
-            value=torch.nan, reason=f"answers change at noise {settings.lowest:g} already"
+            value=torch.nan,
+            reason=f"answers change at noise {settings.lowest:g} already; is the model random?",
         )
     if value >= settings.highest:
         return Tolerance(value=torch.inf, reason=f"answers survive noise {settings.highest:g}")

@@ -10,7 +10,7 @@ from math import isfinite, nan
 from typing import Any, NamedTuple
 
 from epigrok.monitor.measuring import SetMeasure
-from epigrok.monitor.states import Standing, State
+from epigrok.monitor.standing import Standing, State
 from epigrok.monitor.tolerance import ToleranceRatio
 
 MEANS = (
@@ -121,6 +121,8 @@ class MonitorReading:
     """That the look took."""
 
     def __getitem__(self, name: str) -> SetReading:
+        if name not in self.sets:
+            raise KeyError(f"no set is called {name!r}; there are: {', '.join(self.sets)}")
         return self.sets[name]
 
     def flat(self) -> dict[str, float | str]:

@@ -125,7 +125,10 @@ def log_tolerance(
             high = middle
     # An end is asked only where halving never left it: a size in between has answered for it.
     if low == lowest and not holds(settings.lowest):
-        return Tolerance(value=nan, reason=f"answers change at noise {settings.lowest:g} already")
+        return Tolerance(
+            value=nan,
+            reason=f"answers change at noise {settings.lowest:g} already; is the model random?",
+        )
     if high == highest and holds(settings.highest):
         return Tolerance(value=inf, reason=f"answers survive noise {settings.highest:g}")
     return (low + high) / 2
