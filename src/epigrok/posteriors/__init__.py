@@ -36,7 +36,7 @@ from epigrok.posteriors.predicting import Prediction, predict
 from epigrok.posteriors.protocol import (
     Facts,
     HeadPosterior,
-    Network,
+    NetworkWithHead,
     Posterior,
     PosteriorWithFacts,
     Predictor,
@@ -68,7 +68,7 @@ __all__ = [
     "HeadSample",
     "LastLayerLaplace",
     "MCDropout",
-    "Network",
+    "NetworkWithHead",
     "Point",
     "Posterior",
     "PosteriorWithFacts",

@@ -45,7 +45,7 @@ Sample = Mapping[str, Tensor] | Predictor
 
 
 @runtime_checkable
-class Network(Protocol):
+class NetworkWithHead(Protocol):
     """A network that tells what its head sees, as those of this package do."""
 
     @property
@@ -193,7 +193,7 @@ def features_of(
     model: nn.Module, inputs: Any, forward: Forward | None = None, head: str | None = None
 ) -> Float[Tensor, "*positions D"]:
     """What the head of the model sees."""
-    if isinstance(model, Network) and forward is None:
+    if isinstance(model, NetworkWithHead) and forward is None:
         return model.features(inputs)
     return head_pass(model, inputs, forward, head=head).features
 
@@ -204,7 +204,7 @@ def _features_under(
     fitted = getattr(posterior, "head", None)
     if fitted is None:
         return features_of(model, inputs, forward)
-    if isinstance(model, Network) and forward is None:
+    if isinstance(model, NetworkWithHead) and forward is None:
         own_head(model, model.head_weight).require_fitted(fitted)
         return model.features(inputs)
     seen = head_pass(model, inputs, forward, head=fitted.weight_name or None)
