@@ -10,7 +10,7 @@ import torch
 
 from benchmarks.detection.records import DEEP, NETWORK, SCALARS
 from epigrok.monitor import StateRule
-from epigrok.monitor.history import earlier_step
+from epigrok.monitor.past_answers import earlier_step
 from epigrok.monitor.tolerance import chance_corrected_agreement
 
 Table = dict[str, np.ndarray]
@@ -30,6 +30,7 @@ NEEDS: dict[str, tuple[str, str]] = {
     "margin ratio": ("none", "1"),
     "predictability gap": ("none", "1"),
     "ratio and predictability": ("none", "1"),
+    "ratio, predictability and past answers": ("none", "1"),
     "entropy ratio": ("none", "1"),
     "weight norm": ("none", "1"),
     "spectral entropy": ("none", "1"),
