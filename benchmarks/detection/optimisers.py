@@ -26,6 +26,12 @@ def stepper(model: nn.Module, name: str, seed: int = 0, **settings: Any) -> tupl
             torch.optim.Muon(inner, lr=settings["lr"], weight_decay=decay),
             torch.optim.AdamW(rest, lr=settings["adamw_lr"], weight_decay=decay, foreach=True),
         ]
+    elif name == "two rates":
+        head = list(model.head.parameters())
+        body = [p for n, p in model.named_parameters() if not n.startswith("head")]
+        settings = dict(settings)
+        groups = [{"params": body, "lr": settings.pop("body_lr")}, {"params": head}]
+        optimisers = [torch.optim.AdamW(groups, foreach=True, **settings)]
     elif name == "sgd":
         optimisers = [torch.optim.SGD(model.parameters(), foreach=True, **settings)]
     elif name == "rmsprop":

@@ -3,12 +3,13 @@
     python -m benchmarks.detection.rivals docs/results/detection
 
 Reads `rivals-later.csv`, which `watch.py --rivals` fills, and writes `statistics-later.csv`; the
-same for the latest kinds, where every look has the predictability of its answers, too.
+same for the latest kinds, where every look has the predictability of its answers, too, and for
+those that test the sixth rule, where it has how many answers stood early.
 """
 
 import argparse
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -96,16 +97,8 @@ def table_of(path: Path) -> Table:
 
 def with_predictability(path: Path, table: Table) -> Table:
     """How much better seen answers are predicted; the ratio, zero where they are by heart."""
-    with path.open(newline="") as file:
-        looks = {(row["run"], row["watched"], float(row["step"])): row
-                 for row in csv.DictReader(file)}  # fmt: skip
-    keys = zip(table["run"], table["watched"], table["step"])
-    rows = [looks[run, watched, step] for run, watched, step in keys]
-    seen, seen_error, watched, error = (
-        np.array([float(row[f"{name}{end}"]) for row in rows])
-        for name in ("seen predictability", "predictability")
-        for end in ("", "_se")
-    )
+    names = ("seen predictability", "predictability")
+    seen, seen_error, watched, error = _watched_columns(path, table, names)
     rule = StateRule()
     is_sure = watched - seen >= rule.by_heart_deviations * np.hypot(seen_error, error)
     is_by_heart = is_sure & (seen < rule.by_heart_share * watched)
@@ -116,16 +109,39 @@ def with_predictability(path: Path, table: Table) -> Table:
     }
 
 
+def with_past_answers(path: Path, table: Table) -> Table:
+    """The ratio, zero also where watched answers stood before the seen ones were learnt."""
+    ahead, error = _watched_columns(path, table, ("settled_ahead",))
+    rule = StateRule()
+    stood = ahead >= np.maximum(rule.settled_ahead_from, rule.by_heart_deviations * error)
+    ratio = np.where(stood, 0.0, table["ratio and predictability"])
+    return {**table, "ratio, predictability and past answers": ratio}
+
+
+def _watched_columns(path: Path, table: Table, names: tuple[str, ...]) -> Iterator[np.ndarray]:
+    """Columns of the file of `watch.py`, each with its standard error, for the table's looks."""
+    with path.open(newline="") as file:
+        looks = {(row["run"], row["watched"], float(row["step"])): row
+                 for row in csv.DictReader(file)}  # fmt: skip
+    keys = zip(table["run"], table["watched"], table["step"])
+    rows = [looks[run, watched, step] for run, watched, step in keys]
+    for name in names:
+        for end in ("", "_se"):
+            yield np.array([float(row[f"{name}{end}"]) for row in rows])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
-    for role in ("later", "latest"):
+    for role in ("later", "latest", "sixth"):
         if not (folder / f"rivals-{role}.csv").exists():
             continue
         table = table_of(folder / f"rivals-{role}.csv")
-        if role == "latest":
+        if role != "later":
             table = with_predictability(folder / f"watched-{role}.csv", table)
+        if role == "sixth":
+            table = with_past_answers(folder / f"watched-{role}.csv", table)
         table = fitted(table)
         names = tuple(name for name in NEEDS if name in table)
         rows = score_rows(select(table, np.isfinite(table["ratio"])), names)

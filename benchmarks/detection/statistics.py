@@ -30,6 +30,7 @@ NEEDS: dict[str, tuple[str, str]] = {
     "margin ratio": ("none", "1"),
     "predictability gap": ("none", "1"),
     "ratio and predictability": ("none", "1"),
+    "ratio, predictability and past answers": ("none", "1"),
     "entropy ratio": ("none", "1"),
     "weight norm": ("none", "1"),
     "spectral entropy": ("none", "1"),

@@ -22,9 +22,10 @@ def select(table: Table, mask: np.ndarray) -> Table:
 
 
 def fitted(table: Table) -> Table:
-    """Looks at which the training set is fitted."""
+    """Looks at which the training set is fitted; never where all its answers are the same."""
     chance = table["chance"]
-    return select(table, table["train accuracy"] - chance >= FITTED * (1.0 - chance))
+    is_fitted = table["train accuracy"] - chance >= FITTED * (1.0 - chance)
+    return select(table, is_fitted & (chance < 1.0))
 
 
 def bounds(name: str, drawn: np.ndarray) -> Row:

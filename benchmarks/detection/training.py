@@ -16,7 +16,7 @@ from benchmarks.detection.optimisers import stepper
 from epigrok.posteriors.ivon import IVON
 from epigrok.random_streams import integers, stream_key
 
-Role = Literal["development", "held out", "fresh", "later", "latest"]
+Role = Literal["development", "held out", "fresh", "later", "latest", "sixth"]
 Truth = Literal["generalises", "does not", "loses it", "in between", "blind spot"]
 
 

@@ -6,7 +6,7 @@ Of files like `watched-120-looks.csv`, runs looked at in other ways, the states 
 `states-fresh.csv` has a line for each set, `rule-fresh.csv` the counts of errors, with labelled
 rows as rivals: these say "generalised" where nine in ten of them are right. `rule-later.csv` has
 them for the later kinds, under two rules, where all files of `watch.py --ways` are there;
-`rule-latest.csv` for the latest.
+`rule-latest.csv` for the latest, `rule-sixth.csv` for those that test the sixth rule.
 """
 
 import argparse
@@ -39,8 +39,14 @@ RULES = {
         "fifth, nothing passed": "-nothing-passed",
         "fourth, nothing passed": "-fourth-rule-nothing-passed",
     },
+    "sixth": {
+        "sixth": "",
+        "fifth": "-fifth-rule",
+        "sixth, nothing passed": "-nothing-passed",
+        "fifth, nothing passed": "-fifth-rule-nothing-passed",
+    },
 }
-"""Rules that watched the later and the latest kinds, and how the names of their files end."""
+"""Rules that watched the kinds of a role, and how the names of their files end."""
 Looks = list[dict[str, str]]
 
 
@@ -169,7 +175,7 @@ def rule_rows(sets: list[Looks], role: str, rule: str) -> list[Row]:
 
 
 def rows_of_role(folder: Path, role: str) -> list[Row]:
-    """The later or the latest kinds under each rule, then as few labels say."""
+    """The kinds of a role under each rule, then as few labels say."""
     rows: list[Row] = []
     for rule, end in RULES[role].items():
         found, *labelled = rule_rows(sets_of(folder / f"watched-{role}{end}.csv"), role, rule)

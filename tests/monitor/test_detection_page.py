@@ -102,6 +102,13 @@ def test_the_latest_kinds_ran_under_every_rule_and_each_error_is_named() -> None
                 assert f"`{row['run']}`" in PAGE
 
 
+def test_the_kinds_that_test_the_sixth_rule_ran_under_every_rule() -> None:
+    recipes = {name for name, spec in SUITE.items() if spec.role == "sixth"}
+    for end in ("", "-nothing-passed", "-fifth-rule", "-fifth-rule-nothing-passed"):
+        runs = [row["run"] for row in rows_of(f"states-sixth{end}.csv")]
+        assert sorted(runs) == sorted(f"{name}-{seed}" for name in recipes for seed in (0, 1))
+
+
 def test_looks_that_the_fifth_rule_holds_back_are_counted_on_the_page() -> None:
     rule, held_back = StateRule(), {True: [0, 0], False: [0, 0]}
     for row in rows_of("watched-latest.csv"):
@@ -202,9 +209,9 @@ def test_no_announcement_was_taken_back_in_the_latest_runs_as_the_page_says() ->
 
 
 def test_no_set_was_announced_twice_as_the_page_of_the_monitor_says() -> None:
-    for name in ("watched.csv", "watched-later.csv", "watched-latest.csv"):
+    for role in ("", "-later", "-latest", "-sixth"):
         states: dict[tuple[str, str], list[str]] = {}
-        for row in rows_of(name):
+        for row in rows_of(f"watched{role}.csv"):
             states.setdefault((row["run"], row["watched"]), [""]).append(row["state"])
         for told in states.values():
             news = [now for before, now in pairwise(told) if now != before]
