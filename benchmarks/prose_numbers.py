@@ -28,6 +28,7 @@ PAGES = (
     DOCS / "monitor.md",
     *sorted(FOLDER.glob("*.md")),
     FOLDER / "paper-small" / "README.md",
+    FOLDER / "paper-tiny" / "README.md",
 )
 _NUMBER = re.compile(r"(?<![\w.-])\d(?:[\d,]*\d)?(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
 _SOURCE = re.compile(r"<!-- numbers\n(?:given: (?P<given>[^\n]*)\n)?(?P<query>.*?)-->\n", re.DOTALL)

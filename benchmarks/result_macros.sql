@@ -16,10 +16,13 @@ create macro accuracies(file) as table select run_id, run_seed, step,
     from curve(file) where posterior = 'point' group by all;
 -- The runs that answered unseen inputs at the end, and when EU collapsed; EU has no peak where it is
 -- largest before the first step.
-create macro runs_that_grok() as table select *, peak_step > 0 as has_peak,
+create macro runs_that_grok_under_any() as table select *, peak_step > 0 as has_peak,
     case when collapsed_step is null then 'never' when collapsed_step < generalised_step then 'before'
         when collapsed_step = generalised_step then 'with it' else 'after' end as collapse
     from times where generalised_step is not null;
+-- The same under IVON's posterior and under the paper's prior.
+create macro runs_that_grok() as table
+    select * from runs_that_grok_under_any() where posterior in ('laplace', 'ivon');
 -- What the steps of the paper's grids would take on an H200, at measured speeds.
 create macro cost_of_grids() as table
 with speeds as (select name, regexp_extract(content, kind || ': ([\d.]+)', 1)::double as speed

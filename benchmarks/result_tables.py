@@ -67,7 +67,7 @@ def cells_of(query: str, folder: Path) -> list[list[str]]:
             # Seconds, because every run of every grid is described.
             connection.executemany("insert into sweeps values (?, ?, ?)", _sweeps())
         connection.execute(_TIMES)
-        if "runs_that_grok" in query:
+        if "runs_that_grok" in query or "from times" in query:
             connection.executemany(
                 "insert into times values (?, ?, ?, ?, ?, ?, ?, ?)", times_of_runs(FOLDER)
             )
@@ -92,7 +92,7 @@ def _constants() -> list[tuple[str, str]]:
 @cache
 def _sweeps() -> list[tuple[str, int, int]]:
     """Name, runs and steps of the sweeps that pages speak of."""
-    names = ("paper", "paper-medium", "paper-small", "fates-small")
+    names = ("paper", "paper-medium", "paper-small", "paper-tiny", "fates-small")
     found = {name: runs_of(find_sweep(name)) for name in names}
     return [
         (name, len(runs), sum(config.num_steps for config in runs.values()))

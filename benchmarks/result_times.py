@@ -1,7 +1,7 @@
 """How the runs of the results pages ended, and when they fitted, peaked, generalised, collapsed.
 
 By the package's own rules. Times are of every exported run that tracks the paper's prior
-(`laplace`) or IVON's posterior.
+(`laplace`) or IVON's posterior, and of Laplace with a prior of its own and of plain noise.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from epigrok.config.splits import ID_TRAIN, ID_VAL
 from epigrok.evaluation.fates import AccuracyBounds, end_of_run
 from epigrok.evaluation.grokking_times import NEEDED_COLUMNS, grokking_times
 
-POSTERIORS = ("laplace", "ivon")
+POSTERIORS = ("laplace", "ivon", "laplace:evidence", "weight-noise:0.1")
 GENERALISED_FROM = 0.9
 """As in the verdicts on the paper's claims: small grids end between 0.9 and 0.95."""
 MOST_TRACKED_SAMPLES = 16
