@@ -74,39 +74,36 @@ def test_counts_on_the_page_are_those_of_the_earlier_kinds() -> None:
         assert line == [*counts_in(row), f"{float(row['network readings a set']):.1f}"]
 
 
-@pytest.mark.parametrize("role", ["later", "latest"])
-def test_counts_on_both_pages_are_those_of_the_later_and_latest_kinds(role: str) -> None:
+@pytest.mark.parametrize("role", ["later", "latest", "sixth"])
+def test_counts_on_both_pages_are_those_of_the_later_kinds_and_after(role: str) -> None:
     for row in rows_of(f"rule-{role}.csv"):
         (line,) = lines_of(PAGE, role, row["rule"])
         assert line == [*counts_in(row), f"{float(row['auroc over looks']):.3f}"]
-        if role == "latest" and not row["rule"].startswith("fourth"):
-            who = row["rule"].replace("fifth", "the monitor")
+        if role == "sixth" and not row["rule"].startswith("fifth"):
+            who = row["rule"].replace("sixth", "the monitor")
             assert lines_of(MONITOR_PAGE, who) == [counts_in(row)]
 
 
-def test_statistics_on_the_page_are_those_of_the_latest_kinds() -> None:
-    for row in rows_of("statistics-latest.csv"):
+@pytest.mark.parametrize("role", ["latest", "sixth"])
+def test_statistics_on_the_page_are_those_of_its_kinds(role: str) -> None:
+    for row in rows_of(f"statistics-{role}.csv"):
         lines = lines_of(PAGE, row["statistic"], row["labels"], row["runs"])
         middle, low, high = (f"{float(row[name]):.3f}" for name in ROWS)
         assert f"{middle} ({low} to {high})" in [line[0] for line in lines]
     assert f"On {row['looks']} fitted looks" in PAGE
 
 
-def test_the_latest_kinds_ran_under_every_rule_and_each_error_is_named() -> None:
-    latest = {name for name, spec in SUITE.items() if spec.role == "latest"}
-    for end in ("", "-nothing-passed", "-fourth-rule", "-fourth-rule-nothing-passed"):
-        rows = rows_of(f"states-latest{end}.csv")
-        assert {row["run"].rsplit("-", 1)[0] for row in rows} == latest
+@pytest.mark.parametrize(("role", "before"), [("latest", "fourth"), ("sixth", "fifth")])
+def test_the_kinds_that_test_a_rule_ran_under_it_and_the_one_before_and_each_error_is_named(
+    role: str, before: str
+) -> None:
+    recipes = {name for name, spec in SUITE.items() if spec.role == role}
+    for end in ("", "-nothing-passed", f"-{before}-rule", f"-{before}-rule-nothing-passed"):
+        rows = rows_of(f"states-{role}{end}.csv")
+        assert {row["run"] for row in rows} == {f"{n}-{seed}" for n in recipes for seed in (0, 1)}
         for row in rows:
             if "1" in (row["false alarm"], row["miss"], row["false loss"]):
                 assert f"`{row['run']}`" in PAGE
-
-
-def test_the_kinds_that_test_the_sixth_rule_ran_under_every_rule() -> None:
-    recipes = {name for name, spec in SUITE.items() if spec.role == "sixth"}
-    for end in ("", "-nothing-passed", "-fifth-rule", "-fifth-rule-nothing-passed"):
-        runs = [row["run"] for row in rows_of(f"states-sixth{end}.csv")]
-        assert sorted(runs) == sorted(f"{name}-{seed}" for name in recipes for seed in (0, 1))
 
 
 def test_looks_that_the_fifth_rule_holds_back_are_counted_on_the_page() -> None:
