@@ -152,6 +152,10 @@ def test_a_sign_of_fit_that_is_no_number_says_that_nothing_is_fitted(
     history = History(("held out",), RULE)
     history.add(100, measured(0.9), SignsOfFit.given(**{**NOTHING, **signs}))
     assert history.standings["held out"].state == "fitting"
+    assert (
+        history.readings[0]["held out"].unreadable
+        == "the sign of fit that was passed is not a number"
+    )
 
 
 def test_time_is_added_to_the_last_look() -> None:

@@ -175,6 +175,12 @@ def test_a_model_too_large_for_one_pass_is_told_to_come_in_batches() -> None:
         GrokMonitor(untaught_network(), SEEN_X, WATCHED, forward=forward)
 
 
+def test_a_set_that_is_not_watched_is_answered_with_those_that_are() -> None:
+    reading = GrokMonitor(untaught_network(), SEEN_X, WATCHED).update(1, train_accuracy=0.1)
+    with pytest.raises(KeyError, match=r"no set is called 'test'; there are: seen, held out"):
+        reading["test"]
+
+
 def test_before_the_first_look_nothing_is_answered() -> None:
     assert GrokMonitor(untaught_network(), SEEN_X, WATCHED).answers == {}
 
@@ -350,6 +356,14 @@ BAD_USE: dict[str, tuple[Callable[[], Any], str]] = {
     "a model that answers otherwise than before": (
         lambda: changed_and_updated(),
         r"for seen the model returned logits of shape \[256, 3\], and \[256, \d+\] before",
+    ),
+    "a model without parameters": (
+        lambda: GrokMonitor(nn.Identity(), SEEN_X, WATCHED),
+        "the model has no parameters",
+    ),
+    "a folder that is not there": (
+        lambda: GrokMonitor(untaught_network(), SEEN_X, WATCHED).save("nowhere/monitor.json"),
+        "cannot save the monitor in nowhere/monitor.json: No such file or directory",
     ),
     "part of seen": (
         lambda: GrokMonitor(untaught_network(), SEEN_X, {"held out": SEEN_X[100:]}),

@@ -10,7 +10,7 @@ from epigrok.errors import UserError
 from epigrok.monitor.fit import SignsOfFit
 from epigrok.monitor.measuring import SEEN, Mean, SetMeasure
 from epigrok.monitor.past_answers import AnswersOfSets, PastAnswers, agreement
-from epigrok.monitor.readings import COLUMNS, Event, MonitorReading, SetReading
+from epigrok.monitor.readings import COLUMNS, Event, MonitorReading, SetReading, set_reading
 from epigrok.monitor.rule import StateRule
 from epigrok.monitor.standing import Reading, Standing
 from epigrok.monitor.states import follow
@@ -63,7 +63,7 @@ class History:
         answers = {name: found.answers for name, found in measured.items()}
         earlier = self.answers.earlier(step)
         seen_steadiness = agreement(earlier.get(SEEN, ()), seen.answers)
-        sets = {SEEN: SetReading.of(seen, steadiness=seen_steadiness)}
+        sets = {SEEN: set_reading(seen, steadiness=seen_steadiness)}
         for name, before in self.standings.items():
             ratio = tolerance_ratio(measured[name].tolerance, seen.tolerance)
             steadiness = agreement(earlier.get(name, ()), answers[name])
@@ -89,7 +89,7 @@ class History:
             confirm = _Once(network_ratio, name) if network_ratio is not None else None
             standings[name] = follow(before, reading, self._rule, confirm)
             confirmed = confirm.found if confirm is not None else None
-            sets[name] = SetReading.of(
+            sets[name] = set_reading(
                 measured[name],
                 ratio,
                 standings[name],

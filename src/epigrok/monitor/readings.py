@@ -77,35 +77,34 @@ class SetReading:
     """Accuracy that guessing would have: the sum of the squared shares of the answers."""
     num_rows: int = 0
 
-    @classmethod
-    def of(
-        cls,
-        measure: SetMeasure,
-        ratio: ToleranceRatio | None = None,
-        standing: Standing | None = None,
-        confirmed: ToleranceRatio | None = None,
-        **compared: float,
-    ) -> "SetReading":
-        """What was measured, how it compares with earlier looks, and where it leaves the set."""
-        means = {name: getattr(measure, name) for name in MEANS}
-        ratios = {"tolerance_ratio": ratio, "network_ratio": confirmed}
-        known = {name: value for name, value in ratios.items() if value is not None}
-        return cls(
-            state=None if standing is None else standing.state,
-            unreadable=measure.tolerance.reason if standing is None else standing.unreadable,
-            tolerance=measure.tolerance.value,
-            tolerance_log_se=measure.tolerance.log_standard_error,
-            chance=measure.chance,
-            num_rows=measure.num_rows,
-            **compared,
-            **{name: value.value for name, value in known.items()},
-            **{f"{name}_log_se": value.log_standard_error for name, value in known.items()},
-            **{name: mean.value for name, mean in means.items()},
-            **{f"{name}_se": mean.standard_error for name, mean in means.items()},
-        )
-
 
 COLUMNS = tuple(field.name for field in fields(SetReading))
+
+
+def set_reading(
+    measure: SetMeasure,
+    ratio: ToleranceRatio | None = None,
+    standing: Standing | None = None,
+    confirmed: ToleranceRatio | None = None,
+    **compared: float,
+) -> SetReading:
+    """What was measured, how it compares with earlier looks, and where it leaves the set."""
+    means = {name: getattr(measure, name) for name in MEANS}
+    ratios = {"tolerance_ratio": ratio, "network_ratio": confirmed}
+    known = {name: value for name, value in ratios.items() if value is not None}
+    return SetReading(
+        state=None if standing is None else standing.state,
+        unreadable=measure.tolerance.reason if standing is None else standing.unreadable,
+        tolerance=measure.tolerance.value,
+        tolerance_log_se=measure.tolerance.log_standard_error,
+        chance=measure.chance,
+        num_rows=measure.num_rows,
+        **compared,
+        **{name: value.value for name, value in known.items()},
+        **{f"{name}_log_se": value.log_standard_error for name, value in known.items()},
+        **{name: mean.value for name, mean in means.items()},
+        **{f"{name}_se": mean.standard_error for name, mean in means.items()},
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
