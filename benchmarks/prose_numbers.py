@@ -27,6 +27,7 @@ PAGES = (
     DOCS / "cost.md",
     DOCS / "monitor.md",
     *sorted(FOLDER.glob("*.md")),
+    FOLDER / "detection" / "README.md",
     FOLDER / "paper-small" / "README.md",
     FOLDER / "paper-tiny" / "README.md",
 )

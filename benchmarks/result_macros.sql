@@ -14,9 +14,8 @@ create macro accuracies(file) as table select run_id, run_seed, step,
     two(pick(accuracy_final, split, 'ood_train')) as "accuracy: unseen tasks",
     two(pick(accuracy_final, split, 'ood_val')) as "accuracy: both unseen"
     from curve(file) where posterior = 'point' group by all;
--- The runs that answered unseen inputs at the end, and when EU collapsed; EU has no peak where it is
--- largest before the first step.
-create macro runs_that_grok_under_any() as table select *, peak_step > 0 as has_peak,
+-- The runs that answered unseen inputs at the end, and when EU collapsed.
+create macro runs_that_grok_under_any() as table select *, peak_step is not null as has_peak,
     case when collapsed_step is null then 'never' when collapsed_step < generalised_step then 'before'
         when collapsed_step = generalised_step then 'with it' else 'after' end as collapse
     from times where generalised_step is not null;
@@ -40,3 +39,9 @@ create macro epistemic(file, named) as table select run_id, run_seed, step,
     small(pick(epistemic_final, split, 'ood_train')) as "EU: unseen tasks",
     small(pick(epistemic_final, split, 'ood_val')) as "EU: both unseen"
     from curve(file) where posterior = named group by all;
+-- Counts and lags of the detection benchmark, as one reads them.
+create macro detected(kinds_of) as table select who, missed || ' of ' || generalised as "missed",
+    "loss missed" || ' of ' || lost as "losses missed",
+    "false alarms" || ' of ' || "not generalised" as "false alarms",
+    two("median lag in steps") || ' / ' || two("worst lag in steps") as "lag in steps, median / worst"
+    from 'RESULTS/detection/rule.csv' where kinds = kinds_of;

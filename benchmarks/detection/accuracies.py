@@ -14,7 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 from torch import Tensor, nn
 
-from benchmarks.detection.suite import SUITE
+from benchmarks.detection.kinds.suite import SUITE
 from benchmarks.detection.training import looks
 
 

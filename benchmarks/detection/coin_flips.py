@@ -4,8 +4,8 @@
 
 Nothing can be learnt here but the training rows, so every announcement is false. Few classes, few
 rows and networks that can only just fit them, or that are smooth between rows, are where it errs:
-reports of users found these recipes, after the rule was frozen. Writes coin-flips.csv. With
-`--fourth-rule` another rule looks, and with `--num-rows` the monitor reads more rows of each set.
+reports of users found these recipes. Writes coin-flips.csv. With `--without-predictability` the
+monitor does without that clause, and with `--num-rows` it reads more rows of each set.
 """
 
 import argparse
@@ -23,9 +23,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from benchmarks.detection.judging import FOURTH_RULE
-from benchmarks.detection.pictures import SIZE, glyph_rows
-from epigrok.monitor import GrokMonitor, MonitorSettings, StateRule
+from benchmarks.detection.kinds.pictures import SIZE, glyph_rows
+from benchmarks.detection.watch import WAYS
+from epigrok.monitor import GrokMonitor, MonitorSettings
 
 NUM_SEEDS, NUM_STEPS, LOOK_EVERY = 8, 1000, 25
 COLUMNS = (
@@ -107,11 +107,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=FOLDER / "coin-flips.csv")
     parser.add_argument("--recipes", nargs="+", choices=RECIPES, default=list(RECIPES))
-    parser.add_argument("--fourth-rule", action="store_true")
+    parser.add_argument("--without-predictability", action="store_true")
     parser.add_argument("--num-rows", type=int, default=MonitorSettings().num_rows)
     options = parser.parse_args()
-    rule = FOURTH_RULE if options.fourth_rule else StateRule()
-    settings = MonitorSettings(num_rows=options.num_rows, rule=rule)
+    way = WAYS["without predictability" if options.without_predictability else "monitor"]
+    settings = MonitorSettings(num_rows=options.num_rows, rule=way.rule)
     with options.out.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.detection.judging import FITTED
 from benchmarks.detection.scores import auroc, bootstrap, isotonic
 from benchmarks.detection.statistics import Table
-from benchmarks.detection.tables import FITTED, Row, bounds, fitted
+from benchmarks.detection.tables import Row, bounds, fitted
 
 
 def accuracy_rows(table: Table) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Two figures of what the monitor saw, from the file of `watch.py`.
+"""Two figures of what the monitor saw, from the table of `watched.py`.
 
 python -m benchmarks.detection.figures docs/results/detection
 """
@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.detection.watched import Looks, is_fitted, sets_of, verdict
+from benchmarks.detection.judging import FITTED
+from benchmarks.detection.watched import Look, Looks, looks_in, sets_of, verdict
 from epigrok.monitor import StateRule
 
 COLOURS = {"generalised": "#1b7837", "not": "#b2182b", "lost": "#e08214",
@@ -21,6 +22,12 @@ RUNS = ("affine-7-0", "affine-7-random-0", "gratings-lost-0")
 def column(looks: Looks, name: str) -> np.ndarray:
     """Numbers of one column."""
     return np.array([float(look[name]) for look in looks])
+
+
+def is_fitted(look: Look) -> bool:
+    """Whether the training set is, above chance."""
+    chance = look["chance"]
+    return bool(look["train accuracy"] - chance >= FITTED * (1.0 - chance) > 0.0)
 
 
 def scatter(sets: list[Looks]) -> Figure:
@@ -78,7 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
-    sets = sets_of(folder / "watched.csv")
+    sets = sets_of(looks_in(folder / "watched.parquet"))
     scatter(sets).savefig(folder / "ratio-and-truth.png", dpi=110)
     trajectories(sets, RUNS).savefig(folder / "three-runs.png", dpi=110)
 

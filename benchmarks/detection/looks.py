@@ -17,7 +17,7 @@ from benchmarks.detection.training import Look, loss_of
 from benchmarks.detection.variants import entry
 from epigrok.monitor import ToleranceSettings, head_answers, tolerance
 from epigrok.monitor.noise import row_tolerances
-from epigrok.posteriors import Head, HeadInputs, head_inputs
+from epigrok.posteriors import HeadInputs, head_inputs
 
 NUM_ROWS, NUM_CLOSE = 1024, 256
 """Rows read at a look, and rows that are read closely: stored, or under whole-network noise."""
@@ -29,13 +29,13 @@ NEARLY_FITTED = 0.9
 class RowsOf:
     """The rows of one set that looks read: the same ones at every look."""
 
-    def __init__(self, x: Tensor, y: Tensor, last_only: bool, device: str) -> None:
+    def __init__(self, x: Tensor, y: Tensor, last_only: bool) -> None:
         self._all_positions = y.ndim > 1 and not last_only
         self._last = y.ndim > 1 and last_only
         count = NUM_ROWS if not self._all_positions else -(-NUM_ROWS // y.shape[1])
         chosen = torch.linspace(0, len(x) - 1, min(count, len(x))).long()
-        self.x, y = x[chosen].to(device), y[chosen]
-        self.y = (y.flatten() if self._all_positions else y[:, -1] if self._last else y).cpu()
+        self.x, y = x[chosen], y[chosen]
+        self.y = y.flatten() if self._all_positions else y[:, -1] if self._last else y
         # Positions of one sequence are alike, so a part of the rows is taken from all sequences.
         self._order = torch.from_numpy(np.random.default_rng(0).permutation(len(self.y)))
         self.y = self.y[self._order]
@@ -54,28 +54,24 @@ class RowsOf:
         """One row per label, from what the network returns."""
         if self._last and output.ndim > 2:
             output = output[:, -1]
-        return output.flatten(0, -2)[self._order.to(output.device)]
+        return output.flatten(0, -2)[self._order]
 
     def part(self, count: int) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
         """Inputs of the first `count` rows, and their picker, where rows are inputs."""
         if self._all_positions:
             return self.x, lambda output: self.pick(output)[:count]
-        inputs = self.x[self._order.to(self.x.device)][:count]
+        inputs = self.x[self._order][:count]
         if self._last:
             return inputs, lambda output: output[:, -1]
         return inputs, lambda output: output
 
 
 def head_rows(model: nn.Module, rows: RowsOf) -> HeadInputs:
-    """Features of the rows, on the CPU."""
+    """Features of the rows, with the head."""
     found = head_inputs(model, rows.x)
     by_position = found.features_ND.view(len(rows.x), -1, found.features_ND.shape[1])
     features = rows.pick(by_position if by_position.shape[1] > 1 else by_position[:, 0])
-    head = found.head
-    bias = None if head.bias_C is None else head.bias_C.cpu()
-    return HeadInputs(
-        features_ND=features.cpu(), head=Head(weight_CD=head.weight_CD.cpu(), bias_C=bias)
-    )
+    return HeadInputs(features_ND=features, head=found.head)
 
 
 def set_numbers(inputs: HeadInputs, labels: Tensor) -> tuple[dict[str, float], dict[str, Any]]:
@@ -116,8 +112,8 @@ def set_numbers(inputs: HeadInputs, labels: Tensor) -> tuple[dict[str, float], d
 
 def deep_numbers(look: Look, sets: list[RowsOf]) -> dict[str, Any]:
     """Statistics of rivals that take many passes; not at every look."""
-    model, device = look.model, sets[0].x.device
-    x, y = (part[:2048].to(device) for part in look.data.train)
+    model = look.model
+    x, y = (part[:2048] for part in look.data.train)
     found: dict[str, Any] = {}
     start = perf_counter()
     for size in (1e-5, 1e-4):
@@ -150,7 +146,6 @@ def read_look(look: Look, sets: dict[str, RowsOf], has_dear: bool = False) -> di
     model = look.model
     model.eval()
     parts = list(sets.values())
-    device = parts[0].x.device
     start = perf_counter()
     heads = [head_rows(model, rows) for rows in parts]
     settings = ToleranceSettings()
@@ -166,7 +161,7 @@ def read_look(look: Look, sets: dict[str, RowsOf], has_dear: bool = False) -> di
         epistemic.append(whole_network.epistemic_rows(model, inputs, pick, 0.1))
     seconds_eu = perf_counter() - start
     with torch.no_grad():
-        x, y = (part[:2048].to(device) for part in look.data.train)
+        x, y = (part[:2048] for part in look.data.train)
         train_loss = float(loss_of(model, x, y))
         train_accuracy = float((model(x).argmax(dim=-1) == y).double().mean())
         norm = sum(float(values.double().square().sum()) for values in model.parameters()) ** 0.5

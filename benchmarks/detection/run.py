@@ -21,8 +21,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 
 from benchmarks.detection import records
+from benchmarks.detection.kinds.suite import SUITE
 from benchmarks.detection.looks import RowsOf, read_look
-from benchmarks.detection.suite import SUITE
 from benchmarks.detection.training import looks
 from benchmarks.detection.variants import DEFAULT, calibrated_epistemic, ratios
 from epigrok.posteriors import HeadInputs
@@ -36,16 +36,15 @@ def record(
     """Train one run and return its record; `has_dear` adds the rivals that take many passes."""
     torch.set_num_threads(1)
     spec = SUITE[name]
-    device = "cuda" if spec.on_gpu and torch.cuda.is_available() else "cpu"
     kept: list[dict[str, Any]] = []
     sets: dict[tuple[int, str], RowsOf] = {}
     watched_names: list[str] = []
-    for index, look in enumerate(looks(spec, seed, num_looks, device, length)):
+    for index, look in enumerate(looks(spec, seed, num_looks, length)):
         parts = {"seen": look.data.train, **look.watched}
         watched_names = list(look.watched)
         for key, rows in parts.items():
             if (look.phase, key) not in sets:
-                sets[look.phase, key] = RowsOf(*rows, look.data.last_only, device)
+                sets[look.phase, key] = RowsOf(*rows, look.data.last_only)
         chosen = {key: sets[look.phase, key] for key in parts}
         is_deep = index % DEEP_EVERY == DEEP_EVERY - 1 and not chosen["seen"].is_slow
         entry = read_look(look, chosen, has_dear=is_deep and has_dear)

@@ -3,7 +3,7 @@
 Every statistic is turned so that higher means "has generalised". Nothing in a row uses later looks.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,34 +16,42 @@ from epigrok.monitor.tolerance import chance_corrected_agreement
 Table = dict[str, np.ndarray]
 ERROR = "log standard error"
 
-NEEDS: dict[str, tuple[str, str]] = {
-    "ratio": ("none", "1"),
-    "ratio, whole": ("none", "1"),
-    "ratio, whole, lower end": ("none", "1"),
-    "eu over its peak": ("none", "1"),
-    "eu": ("none", "1"),
-    "eu at tau seen": ("none", "1"),
-    "entropy": ("none", "1"),
-    "confidence": ("none", "1"),
-    "atc": ("training", "1"),
-    "nuclear norm": ("none", "1"),
-    "margin ratio": ("none", "1"),
-    "predictability gap": ("none", "1"),
-    "ratio and predictability": ("none", "1"),
-    "ratio, predictability and past answers": ("none", "1"),
-    "entropy ratio": ("none", "1"),
-    "weight norm": ("none", "1"),
-    "spectral entropy": ("none", "1"),
-    "gde": ("none", "2"),
-    "learning coefficient": ("training", "1"),
-    "learning coefficient (1e-4)": ("training", "1"),
-    "commutator defect": ("training", "1"),
-    "4 labels": ("4 held out", "1"),
-    "16 labels": ("16 held out", "1"),
-    "64 labels": ("64 held out", "1"),
-    "256 labels": ("256 held out", "1"),
+
+class Needs(NamedTuple):
+    """What a look at a statistic takes, on one watched set."""
+
+    labels: str = "none"
+    runs: int = 1
+    cost: str = "one pass"
+
+
+NEEDS: dict[str, Needs] = {
+    "ratio": Needs(),
+    "ratio, whole": Needs(cost="72 passes"),
+    "ratio, whole, lower end": Needs(cost="72 passes"),
+    "eu over its peak": Needs(cost="16 passes, history"),
+    "eu": Needs(cost="16 passes"),
+    "eu at tau seen": Needs(),
+    "entropy": Needs(),
+    "confidence": Needs(),
+    "atc": Needs(labels="training"),
+    "nuclear norm": Needs(),
+    "margin ratio": Needs(),
+    "predictability gap": Needs(),
+    "ratio and predictability": Needs(),
+    "ratio, predictability and past answers": Needs(),
+    "entropy ratio": Needs(),
+    "weight norm": Needs(cost="no pass"),
+    "spectral entropy": Needs(),
+    "gde": Needs(runs=2, cost="a second run"),
+    "learning coefficient": Needs(labels="training", cost="60 steps"),
+    "learning coefficient (1e-4)": Needs(labels="training", cost="60 steps"),
+    "commutator defect": Needs(labels="training", cost="36 steps"),
+    "4 labels": Needs(labels="4 held out"),
+    "16 labels": Needs(labels="16 held out"),
+    "64 labels": Needs(labels="64 held out"),
+    "256 labels": Needs(labels="256 held out"),
 }
-"""Labels and runs that each statistic needs."""
 STATISTICS = tuple(NEEDS)
 AT_DEEP_LOOKS = ("learning coefficient", "learning coefficient (1e-4)", "commutator defect")
 """Computed at every eighth look only, and scored there."""

@@ -8,11 +8,10 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from benchmarks.detection.judging import FITTED
 from benchmarks.detection.scores import interval
 from benchmarks.detection.statistics import Table
 
-FITTED = 0.95
-"""Accuracy on the seen rows, above chance, from which looks are scored."""
 Row = dict[str, Any]
 
 

@@ -11,12 +11,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
-from benchmarks.detection.data import Data
+from benchmarks.detection.kinds.data import Data
 from benchmarks.detection.optimisers import stepper
 from epigrok.posteriors.ivon import IVON
 from epigrok.random_streams import integers, stream_key
 
-Role = Literal["development", "held out", "fresh", "later", "latest", "sixth"]
+Role = Literal[
+    "development", "unseen by rule 1", "unseen by rule 3", "unseen by rule 4", "unseen by rule 5",
+    "unseen by rule 6",
+]  # fmt: skip
 Truth = Literal["generalises", "does not", "loses it", "in between", "blind spot"]
 
 
@@ -47,7 +50,6 @@ class Spec:
     """What the run was made to do; scores use what it did."""
     network: Callable[..., nn.Module]
     phases: tuple[Phase, ...]
-    on_gpu: bool = False
 
     @property
     def cost(self) -> float:
@@ -90,20 +92,18 @@ def look_steps(phase: Phase, num_looks: int) -> set[int]:
     return {int(step) for step in np.geomspace(first, phase.steps, num_looks).round()}
 
 
-def looks(
-    spec: Spec, seed: int, num_looks: int, device: str = "cpu", length: float = 1.0
-) -> Iterator[Look]:
+def looks(spec: Spec, seed: int, num_looks: int, length: float = 1.0) -> Iterator[Look]:
     """Train, and yield at every look. `length` shortens all phases alike."""
     first_data = spec.phases[0].data(0)
-    model = build(spec, seed, first_data).to(device)
+    model = build(spec, seed, first_data)
     total, elapsed = 0, 0.0
     num_watched = sum(phase.is_watched for phase in spec.phases)
     for index, phase in enumerate(spec.phases):
         data = phase.data(index) if index else first_data
         watched = (first_data if phase.watches == "first" else data).watched
-        x, y = (part.to(device) for part in data.train)
+        x, y = data.train
         if phase.new_head:
-            model.head = nn.Linear(model.head.in_features, data.num_classes).to(device)
+            model.head = nn.Linear(model.head.in_features, data.num_classes)
         num_steps = max(1, round(length * phase.steps))
         step, optimisers = stepper(model, phase.optimiser, seed, **_own_settings(phase, len(x)))
         stops = look_steps(phase, num_looks // num_watched) if phase.is_watched else set()
@@ -112,7 +112,7 @@ def looks(
         start = perf_counter()
         for done in range(1, num_steps + 1):
             model.train()
-            chosen = _batch(key, len(x), phase.batch, done, device)
+            chosen = _batch(key, len(x), phase.batch, done)
             batch = (x, y) if chosen is None else (x[chosen], y[chosen])
             step(partial(loss_of, model, *batch, phase.loss))
             if done in stops:
@@ -146,8 +146,8 @@ def _deviation(optimiser: Any, model: nn.Module) -> Mapping[str, Tensor] | None:
     return optimiser.posterior(model).deviation if isinstance(optimiser, IVON) else None
 
 
-def _batch(key: int, size: int, batch: int, step: int, device: str) -> Tensor | None:
-    return None if batch >= size else integers(key, size, (batch,), step, device)
+def _batch(key: int, size: int, batch: int, step: int) -> Tensor | None:
+    return None if batch >= size else integers(key, size, (batch,), step)
 
 
 def _own_settings(phase: Phase, num_rows: int) -> dict[str, Any]:

@@ -1,12 +1,10 @@
 """Trains runs of the suite under the monitor itself, as its users do, and writes what it said.
 
-    python -m benchmarks.detection.watch --role later --out docs/results/detection/watched.csv
+    python -m benchmarks.detection.watch --role "unseen by rule 6" --out looks/unseen-6.csv
 
-Much cheaper than `run.py`: nothing but the monitor looks, and it reads the whole network only where
-its rule asks for that. One line for each look and watched set, with the truth beside it. Lines are
-appended run by run, and runs that are in the file already are left out. With `--ways`, monitors
-with other rules, or to which nothing is passed, look at the same training; `watched-third-rule.csv`
-has what one of them said.
+One line for each look, watched set and way of looking, with the truth beside it. Much cheaper than
+`run.py`: the whole network is read only where the rule asks for that. Lines are appended run by
+run, and runs that are in the file already are left out. `watched.py` makes the tables.
 """
 
 import argparse
@@ -14,6 +12,7 @@ import csv
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +22,22 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 
 from benchmarks.detection.accuracies import generality
-from benchmarks.detection.data import Rows
-from benchmarks.detection.judging import FIFTH_RULE, FOURTH_RULE, THIRD_RULE
-from benchmarks.detection.rivals import COLUMNS as RIVALS
+from benchmarks.detection.kinds.data import Rows
+from benchmarks.detection.kinds.suite import SUITE
+from benchmarks.detection.rivals import MEASURED as RIVALS
 from benchmarks.detection.rivals import rival_numbers
-from benchmarks.detection.suite import SUITE
 from benchmarks.detection.training import Look, Spec, looks
 from epigrok.monitor import SEEN, GrokMonitor, MonitorSettings, SetReading, StateRule
 
 MEASURED = (
     "state", "unreadable", "tolerance_ratio", "tolerance_ratio_log_se", "network_ratio",
     "network_ratio_log_se", "steadiness", "kept", "predictability", "predictability_se",
-    "settled_ahead", "settled_ahead_se",
+    "seen_predictability", "seen_predictability_se", "settled_ahead", "settled_ahead_se",
 )  # fmt: skip
 COLUMNS = (
-    "run", "kind", "truth", "watched", "step", "generality", "16 labels", "64 labels",
-    "train accuracy", "chance", "seen confidence", "seen steadiness", "seen tolerance",
-    "seen predictability", "seen predictability_se",
-    "train seconds", "look seconds", *MEASURED,
+    "run", "recipe", "kind", "role", "truth", "watched", "way", "step", "generality", "16 labels",
+    "64 labels", "train accuracy", "chance", "seen confidence", "seen steadiness",
+    "seen tolerance", "train seconds", "look seconds", *MEASURED, *RIVALS, "answers",
 )  # fmt: skip
 Row = dict[str, Any]
 
@@ -51,19 +48,26 @@ class Way:
 
     rule: StateRule = field(default_factory=StateRule)
     passes_accuracy: bool = True
+    confirms: bool = True
 
 
+def _without(**constants: Any) -> Way:
+    return Way(rule=StateRule(**constants))
+
+
+_LOWEST = StateRule().threshold
 WAYS = {
-    "": Way(),
-    "nothing-passed": Way(passes_accuracy=False),
-    "fifth-rule": Way(rule=FIFTH_RULE),
-    "fifth-rule-nothing-passed": Way(rule=FIFTH_RULE, passes_accuracy=False),
-    "fourth-rule": Way(rule=FOURTH_RULE),
-    "fourth-rule-nothing-passed": Way(rule=FOURTH_RULE, passes_accuracy=False),
-    "third-rule": Way(rule=THIRD_RULE),
-    "third-rule-nothing-passed": Way(rule=THIRD_RULE, passes_accuracy=False),
+    "monitor": Way(),
+    "nothing passed": Way(passes_accuracy=False),
+    "without the whole network": Way(confirms=False),
+    "without waiting": _without(held_threshold=_LOWEST, fresh_threshold=_LOWEST),
+    "without steady answers": _without(steady_from=-1.0),
+    "without predictability": _without(by_heart_deviations=inf, taken_back_share=0.0),
+    "without answers before the fit": _without(settled_ahead_from=inf),
+    "without answers kept": _without(kept_from=-2.0),
 }
-"""By the end of the name of the file that they fill; the first is the monitor as it is."""
+"""The monitor as it is, with the training accuracy passed; then without that, and without one
+clause of its rule each."""
 
 
 def watched_rows(
@@ -71,12 +75,11 @@ def watched_rows(
     seed: int,
     num_looks: int,
     length: float = 1.0,
-    ways: tuple[str, ...] = ("",),
-    has_rivals: bool = False,
-) -> Iterator[tuple[str, Row]]:
+    ways: tuple[str, ...] = tuple(WAYS),
+) -> Iterator[Row]:
     """Train one run and look at it in all these ways. `length` shortens training.
 
-    Rows of the first way have the rivals too, if they are asked for.
+    Rows of the first way have the rivals, too.
     """
     spec, phase = SUITE[name], -1
     monitors: dict[str, GrokMonitor] = {}
@@ -88,15 +91,13 @@ def watched_rows(
         if look.phase != phase:
             before = monitors
             sets = {key: _apart(rows, trained) for key, rows in look.watched.items()}
-            monitors = {way: _monitor(look, sets, WAYS[way].rule) for way in ways}
+            monitors = {way: _monitor(look, sets, WAYS[way]) for way in ways}
             for way, monitor in before.items():  # another training set, the same watched ones
                 monitors[way].load_state_dict(monitor.state_dict())
             phase = look.phase
         accuracy = _accuracy(look.model, x[:2048], y[:2048])
         known = {watched: _known(look, rows) for watched, rows in sets.items()}
-        compared: dict[str, Row] = {watched: {} for watched in sets}
-        if has_rivals:
-            compared = rival_numbers(look, {SEEN: look.data.train, **sets})
+        compared = rival_numbers(look, {SEEN: look.data.train, **sets})
         for way, monitor in monitors.items():
             passed = accuracy if WAYS[way].passes_accuracy else None
             reading = monitor.update(look.step, train_accuracy=passed)
@@ -105,8 +106,10 @@ def watched_rows(
                     "run": f"{name}-{seed}",
                     "recipe": name,
                     "kind": spec.kind,
+                    "role": spec.role,
                     "truth": spec.truth,
                     "watched": watched,
+                    "way": way,
                     "step": look.step,
                     **known[watched],
                     "train accuracy": accuracy,
@@ -114,15 +117,12 @@ def watched_rows(
                     "seen confidence": reading[SEEN].confidence,
                     "seen steadiness": reading[SEEN].steadiness,
                     "seen tolerance": reading[SEEN].tolerance,
-                    "seen predictability": reading[watched].seen_predictability,
-                    "seen predictability_se": reading[watched].seen_predictability_se,
                     "train seconds": look.train_seconds,
                     "look seconds": reading.seconds,
                     **_measured(reading[watched]),
-                    "ratio": reading[watched].tolerance_ratio,
                     **(compared[watched] if way == ways[0] else {}),
                 }
-                yield way, row
+                yield row
 
 
 def _known(look: Look, rows: Rows) -> Row:
@@ -146,9 +146,10 @@ def _apart(rows: Rows, trained: set[tuple[float, ...]]) -> Rows:
     return rows[0][is_new], rows[1][is_new]
 
 
-def _monitor(look: Look, sets: Mapping[str, Rows], rule: StateRule) -> GrokMonitor:
+def _monitor(look: Look, sets: Mapping[str, Rows], way: Way) -> GrokMonitor:
     watched = {name: x for name, (x, _) in sets.items()}
-    settings = MonitorSettings(answered="last" if look.data.last_only else "all", rule=rule)
+    answered = "last" if look.data.last_only else "all"
+    settings = MonitorSettings(answered=answered, rule=way.rule, confirms=way.confirms)
     return GrokMonitor(look.model, look.data.train[0], watched, settings=settings)
 
 
@@ -171,15 +172,11 @@ def main() -> None:
     parser.add_argument("--names", nargs="*")
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1])
     parser.add_argument("--looks", type=int, default=28)
-    parser.add_argument("--ways", nargs="*", choices=WAYS, default=[""])
-    parser.add_argument("--rivals", type=Path)
+    parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    paths = {way: _path(options.out, way) for way in options.ways}
-    done = _done(dict.fromkeys(paths.values(), COLUMNS))
-    if options.rivals is not None:
-        done &= _done({options.rivals: RIVALS})
+    done = _done(options.out)
     wanted = [
         (name, seed)
         for name, spec in SUITE.items()
@@ -191,40 +188,22 @@ def main() -> None:
     # Cheap runs first; second seeds last, so that what is cut short has most kinds.
     wanted.sort(key=lambda run: (run[1], SUITE[run[0]].cost))
     for name, seed in wanted:
-        has_rivals = options.rivals is not None
-        found = list(
-            watched_rows(name, seed, options.looks, ways=tuple(paths), has_rivals=has_rivals)
-        )
-        if has_rivals:
-            _append(options.rivals, RIVALS, [row for way, row in found if way == options.ways[0]])
-        for way, path in paths.items():
-            rows = [row for of_way, row in found if of_way == way]
-            _append(path, COLUMNS, rows)
-            states = {row["watched"]: row["state"] for row in rows}
-            print(f"{name}-{seed} {way}: {states}", flush=True)
+        rows = list(watched_rows(name, seed, options.looks, ways=tuple(options.ways)))
+        with options.out.open("a", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writerows({key: _written(value) for key, value in row.items()} for row in rows)
+        states = {row["watched"]: row["state"] for row in rows if row["way"] == options.ways[0]}
+        print(f"{name}-{seed}: {states}", flush=True)
 
 
-def _path(out: Path, way: str) -> Path:
-    return out.with_stem(f"{out.stem}-{way}") if way else out
-
-
-def _append(path: Path, columns: tuple[str, ...], rows: list[Row]) -> None:
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
-        writer.writerows({key: _written(value) for key, value in row.items()} for row in rows)
-
-
-def _done(paths: Mapping[Path, tuple[str, ...]]) -> set[str]:
-    """Runs that are in all files already; begins files that are not there, with these columns."""
-    found = []
-    for path, columns in paths.items():
-        if path.exists():
-            with path.open(newline="") as file:
-                found.append({row["run"] for row in csv.DictReader(file)})
-        else:
-            path.write_text(",".join(columns) + "\n")
-            found.append(set())
-    return set.intersection(*found)
+def _done(path: Path) -> set[str]:
+    """Runs that are in the file already; begins it if it is not there."""
+    if path.exists():
+        with path.open(newline="") as file:
+            return {row["run"] for row in csv.DictReader(file)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(",".join(COLUMNS) + "\n")
+    return set()
 
 
 if __name__ == "__main__":

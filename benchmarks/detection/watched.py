@@ -1,101 +1,86 @@
-"""Tables of what the monitor said, from the file of `watch.py`.
+"""Tables of what the monitor said, from the files of `watch.py`.
 
-    python -m benchmarks.detection.watched docs/results/detection
+    python -m benchmarks.detection.watched looks --out docs/results/detection
 
-Of files like `watched-120-looks.csv`, runs looked at in other ways, the states only.
-`states-fresh.csv` has a line for each set, `rule-fresh.csv` the counts of errors, with labelled
-rows as rivals: these say "generalised" where nine in ten of them are right. `rule-later.csv` has
-them for the later kinds, under two rules, where all files of `watch.py --ways` are there;
-`rule-latest.csv` for the latest, `rule-sixth.csv` for those that test the sixth rule.
+- `watched.parquet`: every look of the monitor as it is, with the truth and the rivals beside it.
+- `states.csv`: what was said of each set in each way, and whether it was right.
+- `rule.csv`: the errors counted, with people beside them who label a few rows and say "generalised"
+  where nine in ten of these are right.
+- `statistics.csv`: how well the ratio and its rivals separate fitted looks.
 """
 
 import argparse
-import csv
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import numpy as np
 
-from benchmarks.detection.judging import GENERAL, NOT_GENERAL, Verdict
-from benchmarks.detection.rules import short_states
-from benchmarks.detection.scores import auroc
-from benchmarks.detection.tables import FITTED, Row, write
+from benchmarks.detection.judging import GENERAL, Verdict
+from benchmarks.detection.rivals import table_of
+from benchmarks.detection.separation import score_rows
+from benchmarks.detection.statistics import NEEDS, Table
+from benchmarks.detection.tables import Row, fitted, select, write, write_parquet
+from benchmarks.detection.watch import COLUMNS, WAYS
 
-READ_BEFORE = (
-    "connected-little", "cubic-random", "decoys", "decoys-little", "dots-mlp-little",
-    "interval-focal", "rare-random", "spirals",
-)  # fmt: skip
-"""Fresh recipes that the third rule was chosen on."""
 LABELLED = ("16 labels", "64 labels")
-RULES = {
-    "later": {
-        "fourth": "",
-        "third": "-third-rule",
-        "fourth, nothing passed": "-nothing-passed",
-        "third, nothing passed": "-third-rule-nothing-passed",
-    },
-    "latest": {
-        "fifth": "",
-        "fourth": "-fourth-rule",
-        "fifth, nothing passed": "-nothing-passed",
-        "fourth, nothing passed": "-fourth-rule-nothing-passed",
-    },
-    "sixth": {
-        "sixth": "",
-        "fifth": "-fifth-rule",
-        "sixth, nothing passed": "-nothing-passed",
-        "fifth, nothing passed": "-fifth-rule-nothing-passed",
-    },
-}
-"""Rules that watched the kinds of a role, and how the names of their files end."""
-Looks = list[dict[str, str]]
+TESTS = ("unseen by rule 6",)
+"""Roles of the kinds that test the rule in force; it was chosen on all others."""
+ALL, CHOSEN_ON = "all", "chosen on"
+_LONG = ("16 labels", "64 labels", "answers", "way")
+"""Columns of `watch.py` that the table of looks leaves out, or names once."""
+Look = Mapping[str, Any]
+Looks = list[Look]
 
 
-def sets_of(path: Path) -> list[Looks]:
-    """The looks at each run and watched set, in order."""
-    found: dict[tuple[str, str], Looks] = {}
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            found.setdefault((row["run"], row["watched"]), []).append(row)
-    return list(found.values())
+def looks_in(*paths: Path) -> Looks:
+    """All lines of these files, CSV or Parquet."""
+    found: Looks = []
+    for path in paths:
+        result = duckdb.sql(f"from '{path}'")
+        found += [dict(zip(result.columns, values)) for values in result.fetchall()]
+    return found
 
 
-def verdict(looks: Looks, states: list[str] | None = None) -> Verdict:
-    """What was said of one set, beside what was true."""
+def sets_of(looks: Iterable[Look]) -> list[Looks]:
+    """The looks at each run and watched set in each way, in order."""
+    found: dict[tuple[str, ...], Looks] = {}
+    for look in looks:
+        key = (look["run"], look["watched"], look.get("way", "monitor"))
+        found.setdefault(key, []).append(look)
+    return [sorted(of_set, key=lambda look: int(look["step"])) for of_set in found.values()]
+
+
+def verdict(looks: Looks, labels: str | None = None) -> Verdict:
+    """What was said of one set, by the monitor or by a person with labels."""
     first = looks[0]
+    states = [look["state"] for look in looks] if labels is None else labelled(looks, labels)
     return Verdict(
-        run=first["run"],
-        kind=first["kind"],
-        role="development" if first["run"].rsplit("-", 1)[0] in READ_BEFORE else "unread",
-        truth=first["truth"],
-        watched=first["watched"],
-        states=tuple(states or [look["state"] for look in looks]),
-        generality=np.array([float(look["generality"]) for look in looks]),
-        steps=np.array([int(look["step"]) for look in looks]),
-        is_readable=np.array([not look["unreadable"] for look in looks]),
-        num_asked=sum(look["network_ratio"] != "nan" for look in looks),
+        **{name: first[name] for name in ("run", "kind", "role", "truth", "watched")},
+        way=labels or first.get("way", "monitor"),
+        states=tuple(states),
+        generality=np.array([look["generality"] for look in looks]),
+        steps=np.array([look["step"] for look in looks]),
+        num_asked=0 if labels else sum(bool(np.isfinite(x["network_ratio"])) for x in looks),
     )
 
 
-def is_fitted(look: dict[str, str]) -> bool:
-    """Whether the training set is, above chance."""
-    chance = float(look["chance"])
-    return float(look["train accuracy"]) - chance >= FITTED * (1.0 - chance) > 0.0
-
-
-def labelled_states(looks: Looks, name: str) -> list[str]:
+def labelled(looks: Looks, name: str) -> list[str]:
     """What a person says who has so many labels: nine in ten right, or not, or no longer."""
     states: list[str] = []
     for look in looks:
         otherwise = "lost" if "generalised" in states else "memorising"
-        states.append("generalised" if float(look[name]) >= GENERAL else otherwise)
+        states.append("generalised" if look[name] >= GENERAL else otherwise)
     return states
 
 
 def state_row(found: Verdict) -> Row:
-    """One line of `states-fresh.csv`."""
+    """One line of `states.csv`."""
     return {
         "run": found.run,
         "watched": found.watched,
+        "way": found.way,
         "kind": found.kind,
         "role": found.role,
         "made to": found.truth,
@@ -109,21 +94,21 @@ def state_row(found: Verdict) -> Row:
         "generality at the end": float(found.generality[-1]),
         "late looks": found.num_late,
         "network readings": found.num_asked,
-        "states": short_states(found),
+        "states": found.short_states,
     }
 
 
-def count_row(role: str, rule: str, found: list[Verdict]) -> Row:
+def count_row(kinds: str, who: str, found: list[Verdict]) -> Row:
     """False alarms, misses and lag; blind spots are counted apart."""
     seeing = [one for one in found if one.truth != "blind spot"]
     ends = {name: [one for one in seeing if one.outcome == name]
             for name in ("generalised", "lost", "not", "in between")}  # fmt: skip
     lags = [one.lag[0] for one in seeing if one.lag and not one.is_false_alarm]
     return {
-        "role": role,
-        "rule": rule,
+        "kinds": kinds,
+        "who": who,
         "runs": len({one.run for one in found}),
-        "kinds": len({one.kind for one in found}),
+        "number of kinds": len({one.kind for one in found}),
         "generalised": len(ends["generalised"]),
         "missed": sum(one.is_miss for one in ends["generalised"]),
         "lost": len(ends["lost"]),
@@ -146,60 +131,67 @@ def count_row(role: str, rule: str, found: list[Verdict]) -> Row:
     }
 
 
-def look_auroc(sets: list[Looks], name: str) -> float:
-    """Of one column at fitted looks, general against not; blind spots are left out."""
-    looks = [
-        look
-        for of_set in sets
-        for look in of_set
-        if is_fitted(look) and look["truth"] != "blind spot" and look["tolerance_ratio"] != "nan"
-    ]
-    generality = np.array([float(look["generality"]) for look in looks])
-    is_clear = (generality >= GENERAL) | (generality <= NOT_GENERAL)
-    values = np.array([float(look[name]) for look in looks])
-    return auroc(values[is_clear], generality[is_clear] >= GENERAL)
+def groups(roles: Iterable[str]) -> dict[str, set[str]]:
+    """The kinds that are counted together: each role, what the rule was chosen on, and all."""
+    every = sorted(set(roles))
+    found = {role: {role} for role in every}
+    return {**found, CHOSEN_ON: set(every) - set(TESTS), ALL: set(every)}
 
 
-def rule_rows(sets: list[Looks], role: str, rule: str) -> list[Row]:
-    """Counts of what a rule said of these sets, and of what few labels would have said."""
-    said = {rule: [verdict(looks) for looks in sets]} | {
-        name: [verdict(looks, labelled_states(looks, name)) for looks in sets] for name in LABELLED
-    }
+def rule_rows(sets: list[Looks]) -> list[Row]:
+    """Errors of every way of looking, and of few labels, on each group of kinds."""
+    said: dict[str, list[Verdict]] = {way: [] for way in (*WAYS, *LABELLED)}
+    for looks in sets:
+        found = verdict(looks)
+        said[found.way].append(found)
+        if found.way == "monitor":
+            for name in LABELLED:
+                said[name].append(verdict(looks, name))
     return [
-        {
-            **count_row(role, who, found),
-            "auroc over looks": look_auroc(sets, who if who in LABELLED else "tolerance_ratio"),
-        }
-        for who, found in said.items()
+        count_row(kinds, who, chosen)
+        for kinds, roles in groups(one.role for one in said["monitor"]).items()
+        for who, verdicts in said.items()
+        if (chosen := [one for one in verdicts if one.role in roles])
     ]
 
 
-def rows_of_role(folder: Path, role: str) -> list[Row]:
-    """The kinds of a role under each rule, then as few labels say."""
-    rows: list[Row] = []
-    for rule, end in RULES[role].items():
-        found, *labelled = rule_rows(sets_of(folder / f"watched-{role}{end}.csv"), role, rule)
-        rows = [found, *labelled] if not rows else [*rows[:-2], found, *rows[-2:]]
-    return rows
+def statistic_rows(table: Table) -> list[Row]:
+    """How well each statistic separates fitted looks; blind spots are left out."""
+    table = fitted(table)
+    table = select(table, np.isfinite(table["ratio"]) & (table["truth"] != "blind spot"))
+    names = tuple(name for name in NEEDS if name in table)
+    return [
+        {"kinds": kinds, **row}
+        for kinds, roles in groups(table["role"]).items()
+        if kinds in (*TESTS, ALL)
+        for row in score_rows(select(table, np.isin(table["role"], list(roles))), names)
+    ]
+
+
+def look_rows(looks: Looks, table: Table) -> list[Row]:
+    """Every look, with what was computed from a run's past or its twin."""
+    kept = [name for name in COLUMNS if name not in _LONG]
+    added = [name for name in table if name not in (*COLUMNS, "ratio")]
+    return [
+        {**{name: look[name] for name in kept}, **{name: table[name][at] for name in added}}
+        | {name: look[name] for name in LABELLED}
+        for at, look in enumerate(looks)
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
-    sets = sets_of(folder / "watched.csv")
-    write(folder / "states-fresh.csv", [state_row(verdict(looks)) for looks in sets])
-    for path in folder.glob("watched-*.csv"):
-        states = [state_row(verdict(looks)) for looks in sets_of(path)]
-        write(folder / path.name.replace("watched", "states"), states)
-    rows = []
-    for role in ("unread", "development"):
-        chosen = [looks for looks in sets if verdict(looks).role == role]
-        rows += rule_rows(chosen, role, "third")
-    write(folder / "rule-fresh.csv", rows)
-    for role, ends in RULES.items():
-        if all((folder / f"watched-{role}{end}.csv").exists() for end in ends.values()):
-            write(folder / f"rule-{role}.csv", rows_of_role(folder, role))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("looks", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    looks = looks_in(*sorted(options.looks.glob("*.csv")))
+    sets = sets_of(looks)
+    write(options.out / "states.csv", [state_row(verdict(of_set)) for of_set in sets])
+    write(options.out / "rule.csv", rule_rows(sets))
+    plain = [look for of_set in sets for look in of_set if look["way"] == "monitor"]
+    table = table_of(plain)
+    write_parquet(options.out / "watched.parquet", look_rows(plain, table))
+    write(options.out / "statistics.csv", statistic_rows(table))
 
 
 if __name__ == "__main__":

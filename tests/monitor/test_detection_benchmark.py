@@ -1,8 +1,8 @@
 """The detection benchmark at a tiny size, and the scores it rests on."""
 
-import csv
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,18 +11,22 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.detection import data, data_fresh, records, rivals, scores  # noqa: E402
-from benchmarks.detection.first_rule import FirstReading, first_rule_states  # noqa: E402
+from benchmarks.detection import records, scores  # noqa: E402
 from benchmarks.detection.judging import Verdict  # noqa: E402
+from benchmarks.detection.kinds import data, data_3  # noqa: E402
+from benchmarks.detection.kinds.suite import SUITE  # noqa: E402
+from benchmarks.detection.rivals import table_of  # noqa: E402
 from benchmarks.detection.run import record  # noqa: E402
 from benchmarks.detection.statistics import STATISTICS, table_of_looks  # noqa: E402
-from benchmarks.detection.suite import SUITE  # noqa: E402
 from benchmarks.detection.training import build  # noqa: E402
 from benchmarks.detection.watch import COLUMNS, watched_rows  # noqa: E402
 from benchmarks.detection.watched import (  # noqa: E402
     count_row,
-    labelled_states,
+    labelled,
+    looks_in,
+    rule_rows,
     sets_of,
+    statistic_rows,
 )
 from benchmarks.detection.watched import verdict as verdict_of  # noqa: E402
 from benchmarks.detection.whole_network import Pick, network_tolerances  # noqa: E402
@@ -54,7 +58,7 @@ def test_every_statistic_is_there_and_finite_at_the_last_look(recorded: Path) ->
     for name in STATISTICS:
         if name.startswith("ratio, whole"):  # read where the training set is nearly fitted
             continue
-        if "predictab" in name:  # came with the latest kinds
+        if "predictab" in name:  # read by the monitor alone
             assert name not in table
             continue
         assert np.isfinite(table[name][last]).all(), name
@@ -75,7 +79,7 @@ def test_names_are_unique_and_every_run_builds_and_answers() -> None:
 
 @pytest.mark.parametrize("name", ["s4", "a5", "d15", "affine"])
 def test_group_tables_are_those_of_groups(name: str) -> None:
-    whole = data.group(0, name, 1.0) if name != "affine" else data_fresh.affine_group(0, 5, 1.0)
+    whole = data.group(0, name, 1.0) if name != "affine" else data_3.affine_group(0, 5, 1.0)
     size = whole.vocabulary // 2
     table = torch.empty(size, size, dtype=torch.long)
     x, y = whole.train
@@ -110,10 +114,10 @@ def verdict(states: str, generality: list[float]) -> Verdict:
         role="",
         truth="",
         watched="",
+        way="monitor",
         states=tuple(names[letter] for letter in states),
         generality=np.array(generality),
         steps=10 * np.arange(1, len(states) + 1),
-        is_readable=np.full(len(states), True),
     )
 
 
@@ -144,7 +148,7 @@ def test_a_loss_may_be_noticed_late_or_never() -> None:
 
 
 def test_the_answers_of_fresh_tasks_are_those_of_a_plain_loop() -> None:
-    graphs = data_fresh.connected(0, 5, 64)
+    graphs = data_3.connected(0, 5, 64)
     for row, label in zip(graphs.train[0][:32] > 0, graphs.train[1]):
         pairs = [(a, b) for a in range(5) for b in range(a + 1, 5)]
         reached = {0}
@@ -153,20 +157,11 @@ def test_the_answers_of_fresh_tasks_are_those_of_a_plain_loop() -> None:
                 if is_edge and reached & {a, b}:
                     reached |= {a, b}
         assert (1 in reached) == bool(label)
-    strings = data_fresh.contains(0, 12, 64)
+    strings = data_3.contains(0, 12, 64)
     for row, label in zip(strings.train[0], strings.train[1]):
         assert ("201" in "".join(map(str, row.tolist()))) == bool(label)
-    x, y = data_fresh.rank_of_first(0, 5, 64).train
+    x, y = data_3.rank_of_first(0, 5, 64).train
     assert torch.equal(x.argsort(dim=1).argsort(dim=1)[:, 0], y)
-
-
-def test_the_first_rule_follows_readings_as_it_did() -> None:
-    """States of three kinds of readings, written down when it was frozen."""
-    ratios = [1.0, 0.1, 0.1, 0.6, 0.6, 0.4, 0.2, 0.2]
-    readings = [FirstReading(ratio, 0.1, 1.0 if at else 0.5, 10) for at, ratio in enumerate(ratios)]
-    states, readable = first_rule_states(readings)
-    assert "".join(state[0] for state in states) == "ffmmgggl"
-    assert all(readable)
 
 
 def test_noise_on_all_but_the_head_is_the_noise_of_the_network_without_it() -> None:
@@ -190,61 +185,97 @@ def test_noise_on_all_but_the_head_is_the_noise_of_the_network_without_it() -> N
     assert seconds > 0.0
 
 
-def test_a_run_under_the_monitor_is_written_with_what_was_true_and_what_was_said() -> None:
-    ways = ("", "third-rule-nothing-passed")
-    found = list(watched_rows("decoys-little", 0, num_looks=6, length=0.1, ways=ways))
-    rows, others = ([row for of_way, row in found if of_way == way] for way in ways)
+@pytest.fixture(scope="module")
+def watched() -> list[dict[str, Any]]:
+    """Two seeds of a short run, under the monitor as it is and in another way."""
+    ways = ("monitor", "nothing passed")
+    return [
+        row
+        for seed in (0, 1)
+        for row in watched_rows("decoys-little", seed, num_looks=6, length=0.1, ways=ways)
+    ]
+
+
+def test_a_run_under_the_monitor_is_written_with_what_was_true_and_what_was_said(
+    watched: list[dict[str, Any]],
+) -> None:
+    rows, others = (
+        [row for row in watched if row["run"] == "decoys-little-0" and row["way"] == way]
+        for way in ("monitor", "nothing passed")
+    )
     assert [row["tolerance_ratio"] for row in rows] == pytest.approx(
         [row["tolerance_ratio"] for row in others], nan_ok=True
     )
     assert [row["step"] for row in rows] == sorted({row["step"] for row in rows})
-    assert set(rows[-1]) >= set(COLUMNS)
+    assert set(rows[-1]) == set(COLUMNS)
     assert rows[0]["state"] == "fitting"
     assert rows[-1]["train accuracy"] > 0.95
     assert rows[-1]["state"] in ("memorising", "generalising")
     assert rows[-1]["generality"] < 0.5
 
 
-def test_rivals_are_read_at_the_same_looks_and_two_runs_are_compared(tmp_path: Path) -> None:
-    rows = [
-        row
-        for seed in (0, 1)
-        for _, row in watched_rows("blobs-gated", seed, num_looks=3, length=0.05, has_rivals=True)
-    ]
-    path = tmp_path / "rivals.csv"
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rivals.COLUMNS, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(rows)
-    table = rivals.table_of(path)
+def test_rivals_are_read_at_the_same_looks_and_two_runs_are_compared(
+    watched: list[dict[str, Any]],
+) -> None:
+    table = table_of([row for row in watched if row["way"] == "monitor"])
     assert (table["weight norm"][table["step"] == table["step"].min()] == -1.0).all()
     assert (table["eu over its peak"] >= -1.0).all()
-    first, second = (table["gde"][table["run"] == f"blobs-gated-{seed}"] for seed in (0, 1))
+    first, second = (table["gde"][table["run"] == f"decoys-little-{seed}"] for seed in (0, 1))
     np.testing.assert_allclose(first, second)
-    assert 0.5 < first[-1] <= 1.0
+    assert 0.0 < first[-1] < 1.0
+    others = table["ratio and predictability"]
+    assert ((others == table["ratio"]) | (others == 0.0) | np.isnan(others)).all()
+
+
+def test_the_tables_count_every_way_and_a_few_labels(watched: list[dict[str, Any]]) -> None:
+    rows = {(row["kinds"], row["who"]): row for row in rule_rows(sets_of(watched))}
+    kinds = {"unseen by rule 3", "chosen on", "all"}
+    whos = {"monitor", "nothing passed", "16 labels", "64 labels"}
+    assert set(rows) == {(group, who) for group in kinds for who in whos}
+    for row in rows.values():
+        assert (row["runs"], row["not generalised"], row["false alarms"]) == (2, 2, 0)
+
+
+def test_statistics_are_scored_on_fitted_looks_of_sets_that_no_shortcut_fools() -> None:
+    """General sets have a ratio of 1, others 0.1; where nothing is fitted and at blind spots it is
+    the other way round."""
+    lines = [
+        *[(f"a{at}", 1.0 - 0.01 * at, 1.0 - 0.01 * at, 1.0, "generalises") for at in range(4)],
+        *[(f"b{at}", 0.01 * at, 0.1 + 0.01 * at, 1.0, "does not") for at in range(4)],
+        ("c", 0.0, 1.0, 0.5, "does not"),
+        ("d", 0.0, 1.0, 1.0, "blind spot"),
+    ]
+    columns = ("run", "generality", "ratio", "train accuracy", "truth")
+    table = {name: np.array(values) for name, values in zip(columns, zip(*lines))}
+    table |= dict.fromkeys(("recipe", "kind", "watched"), table["run"])
+    table |= {name: np.full(len(lines), value)
+              for name, value in (("chance", 0.1), ("role", "unseen by rule 6"))}  # fmt: skip
+    rows = statistic_rows(table)
+    assert {row["kinds"] for row in rows} == {"unseen by rule 6", "all"}
+    for row in rows:
+        assert (row["statistic"], row["looks"], row["auroc"]) == ("ratio", 8, 1.0)
+        assert row["auroc, ends of runs"] == 1.0
 
 
 def test_labelled_rows_say_generalised_where_nine_in_ten_are_right() -> None:
-    looks = [{"16 labels": share} for share in ("0.5", "0.9375", "0.875", "1")]
-    states = labelled_states(looks, "16 labels")
-    assert states == ["memorising", "generalised", "lost", "generalised"]
+    looks = [{"16 labels": share} for share in (0.5, 0.9375, 0.875, 1.0)]
+    assert labelled(looks, "16 labels") == ["memorising", "generalised", "lost", "generalised"]
 
 
 def test_what_the_monitor_said_is_judged_set_by_set(tmp_path: Path) -> None:
     lines = [
         dict.fromkeys(COLUMNS, "nan")
         | {"run": "spirals-0", "watched": name, "step": str(step), "state": state, "unreadable": ""}
-        | {"generality": generality, "truth": "generalises", "kind": "spirals"}
+        | {"generality": generality, "truth": "generalises", "kind": "spirals", "way": "monitor"}
         for step, name, state, generality in [
-            (10, "a", "fitting", "0"), (10, "b", "fitting", "0"),
             (20, "a", "generalised", "1"), (20, "b", "generalised", "0.2"),
+            (10, "a", "fitting", "0"), (10, "b", "fitting", "0"),
         ]
     ]  # fmt: skip
-    path = tmp_path / "watched.csv"
+    path = tmp_path / "looks.csv"
     path.write_text("\n".join([",".join(COLUMNS), *(",".join(line.values()) for line in lines)]))
-    right, wrong = (verdict_of(looks) for looks in sets_of(path))
+    right, wrong = (verdict_of(looks) for looks in sets_of(looks_in(path)))
     assert (right.outcome, right.is_false_alarm, right.lag) == ("generalised", False, (1.0, 0))
     assert (wrong.outcome, wrong.is_false_alarm) == ("not", True)
-    assert right.role == "development"  # one of the first eight
-    row = count_row("development", "third", [right, wrong])
+    row = count_row("all", "monitor", [right, wrong])
     assert (row["generalised"], row["not generalised"], row["false alarms"]) == (1, 1, 1)

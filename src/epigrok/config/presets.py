@@ -131,7 +131,7 @@ def _tiny_transformer(init_std: float) -> TransformerConfig:
 
 @register_preset("icl-small")
 def icl_small() -> RunConfig:
-    """The paper's task mod 17, 0.8 M parameters, on a GPU: groks unseen inputs on 2 of 3 seeds."""
+    """The paper's task mod 17, 0.8 M parameters, on a GPU: groks unseen inputs on 4 of 5 seeds."""
     return RunConfig(
         preset="icl-small",
         task=TwoParameterTask(modulus=17, num_base_tasks=32, repeats_inputs=False),

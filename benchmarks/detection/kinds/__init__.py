@@ -1,0 +1,1 @@
+"""What the benchmark trains: data, networks and recipes of all kinds of runs."""
