@@ -70,8 +70,14 @@ def test_each_sampled_posterior_has_its_own_times_and_the_point_has_none() -> No
     ]
     ivon, laplace = grokking_times([*curve, *other])
     assert (ivon.posterior, ivon.peak_step, ivon.num_samples) == ("ivon", 300, 16)
-    assert (laplace.posterior, laplace.peak_step, laplace.collapsed_step) == ("laplace", 0, None)
+    assert (laplace.posterior, laplace.peak_step, laplace.collapsed_step) == ("laplace", 100, None)
     assert laplace.generalised_step == ivon.generalised_step
+
+
+def test_an_untrained_network_is_not_at_its_peak() -> None:
+    curve = rows(FITTED, [0, 0, 0, 0.1, 0.5, 0.96, 1.0], [9.0, 0.2, 0.5, 0.6, 0.3, 0.14, 0.1])
+    (times,) = grokking_times(curve)
+    assert (times.peak_step, times.peak_epistemic, times.collapsed_step) == (300, 0.6, 500)
 
 
 def test_a_run_without_the_point_is_judged_by_its_first_posterior() -> None:

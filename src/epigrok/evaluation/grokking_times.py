@@ -31,9 +31,9 @@ class GrokkingTimes:
     generalised_step: int | None
     """First evaluation from which this split stays at accuracy 0.95 to the end."""
     peak_step: int | None
-    """Evaluation with the largest epistemic uncertainty of the whole run, before fitting too: the
-    peak comes before both where fitting and generalising coincide. None where it is zero
-    throughout. (`separation` only looks at steps from fitting on.)"""
+    """Evaluation with the largest epistemic uncertainty of all training, before fitting too: the
+    peak comes before both where fitting and generalising coincide. The untrained network's is no
+    peak. None where it is zero throughout. (`separation` only looks at steps from fitting on.)"""
     collapsed_step: int | None
     """First evaluation, fitted and past the peak, at a quarter of the peak or less to the end."""
     peak_epistemic: float
@@ -87,9 +87,10 @@ def grokking_times(
 
 
 def _times(curve: Sequence[Row], fitted: int | None, generalised: int | None) -> GrokkingTimes:
-    values = [row[EPISTEMIC_FINAL] for row in curve]
+    trained = [row for row in curve if row["step"] > 0] or curve
+    values = [row[EPISTEMIC_FINAL] for row in trained]
     peak_index = max(range(len(values)), key=values.__getitem__)
-    after = [row for row in curve[peak_index:] if fitted is not None and row["step"] >= fitted]
+    after = [row for row in trained[peak_index:] if fitted is not None and row["step"] >= fitted]
     level = COLLAPSE_SHARE * values[peak_index]
     # Without any uncertainty nothing peaks, and there is nothing to collapse.
     has_peak = values[peak_index] > 0.0
@@ -100,7 +101,7 @@ def _times(curve: Sequence[Row], fitted: int | None, generalised: int | None) ->
         num_samples=curve[0]["num_samples"],
         fitted_step=fitted,
         generalised_step=generalised,
-        peak_step=curve[peak_index]["step"] if has_peak else None,
+        peak_step=trained[peak_index]["step"] if has_peak else None,
         collapsed_step=first_that_holds(after, EPISTEMIC_FINAL, at_most=level),
         peak_epistemic=values[peak_index],
         final_epistemic=values[-1],
