@@ -11,6 +11,7 @@ from typing import Any
 from epigrok.sweeps.description import Condition, Sweep
 
 _BASE = "as it is"
+_APART = {"task.shares_inputs": False}
 _SMALL: dict[str, dict[str, Any]] = {
     # On `icl-tiny-ivon` noise decides: a narrow posterior memorises.
     "wider posterior": {"optim.ess": 1e8},
@@ -19,13 +20,34 @@ _SMALL: dict[str, dict[str, Any]] = {
     "wide posterior, larger steps": {"optim.ess": 1e7, "optim.clip_radius": 3e-3},
     # Decay then stays as strong against gradients in the transition as it was before.
     "wide posterior, gradients cut": {"optim.ess": 1e7, "optim.clip_norm": 0.06},
-    "wide posterior, inputs apart": {"optim.ess": 1e7, "task.shares_inputs": False},
+    "wide posterior, inputs apart": {"optim.ess": 1e7, **_APART},
     "as tried on icl-tiny-ivon": {
         "optim.ess": 3e6,
         "optim.lr": 0.2,
         "optim.clip_radius": 0.01,
         "optim.weight_decay": 1e-4,
         "optim.betas": [0.9, 0.9995],
+    },
+    # Of those above, inputs apart helped most on the one seed that was tried.
+    "inputs apart": _APART,
+    "inputs apart, larger steps": {"optim.clip_radius": 3e-3, **_APART},
+    "inputs apart, more decay": {"optim.weight_decay": 5e-4, **_APART},
+    "inputs apart, longer momentum": {"optim.betas": [0.97, 0.99999], **_APART},
+    "wider posterior, inputs apart": {"optim.ess": 1e8, **_APART},
+    "wider posterior, inputs apart, larger steps": {
+        "optim.ess": 1e8,
+        "optim.clip_radius": 3e-3,
+        **_APART,
+    },
+    "wider posterior, inputs apart, more decay": {
+        "optim.ess": 1e8,
+        "optim.weight_decay": 5e-4,
+        **_APART,
+    },
+    "wide posterior, inputs apart, larger steps": {
+        "optim.ess": 1e7,
+        "optim.clip_radius": 3e-3,
+        **_APART,
     },
 }
 _TINY: dict[str, dict[str, Any]] = {
@@ -37,7 +59,7 @@ _TINY: dict[str, dict[str, Any]] = {
 
 
 def ivon_recipes() -> Sweep:
-    """Eight recipes around `icl-small-ivon`, eight seeds each, 10,000 steps.
+    """Sixteen recipes around `icl-small-ivon`, eight seeds each, 10,000 steps.
 
     Each changes what its name says. The length is that of `paper-small`; by 8,000 steps every run
     so far had left the plateau, if it ever did.
