@@ -1,6 +1,6 @@
 """Accuracies along the runs of a role, and nothing else: recipes are tuned by these alone.
 
-python -m benchmarks.detection.accuracies --role fresh --processes 16
+python -m benchmarks.detection.accuracies --role "unseen by rule 6" --processes 16
 """
 
 import argparse
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.detection.kinds.suite import SUITE
-from benchmarks.detection.training import looks
+from benchmarks.detection.training import ROLES, looks
 
 
 @torch.no_grad()
@@ -44,7 +44,7 @@ def line(name: str, seed: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--role", required=True)
+    parser.add_argument("--role", choices=ROLES, required=True)
     parser.add_argument("--names", nargs="*")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=2)

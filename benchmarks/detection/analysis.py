@@ -1,9 +1,9 @@
 """Tables of the detection benchmark, from records.
 
-    python -m benchmarks.detection.analysis records --out docs/results/detection
+    python -m benchmarks.detection.analysis records --out readings
 
-Each table is one CSV file. Rows whose run is a blind spot (a shortcut that the watched set lacks)
-are in every score; where a second line leaves them out, it says so.
+Each table is one CSV file. Blind spots (such as a shortcut that the watched set lacks) are in
+`statistics-ROLE.csv`, and left out of `…-without-blind-spots.csv` and of `robustness-ROLE.csv`.
 """
 
 import argparse

@@ -2,9 +2,9 @@
 
     python -m benchmarks.detection.coin_flips
 
-Nothing can be learnt here but the training rows, so every announcement is false. Few classes, few
-rows and networks that can only just fit them, or that are smooth between rows, are where it errs:
-reports of users found these recipes. Writes coin-flips.csv. With `--without-predictability` the
+Nothing can be learnt here but the training rows, so every announcement is false. The monitor errs
+where there are few classes, few rows, and networks that can only just fit them or are smooth
+between them. Writes coin-flips.csv. With `--without-predictability` the
 monitor does without that clause, and with `--num-rows` it reads more rows of each set.
 """
 

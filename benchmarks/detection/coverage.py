@@ -1,6 +1,6 @@
 """Is the standard error of the ratio right on trained networks?
 
-    python -m benchmarks.detection.coverage records --out docs/results/detection/coverage.csv
+    python -m benchmarks.detection.coverage records --out readings/coverage.csv
 
 The stored rows of a look are cut into two halves that share nothing, neither rows nor draws. Their
 two log ratios should differ by two joint standard errors in 5 % of looks.

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from benchmarks.detection.judging import FITTED
-from benchmarks.detection.watched import Look, Looks, looks_in, sets_of, verdict
+from benchmarks.detection.judging import is_fitted
+from benchmarks.detection.watched import Looks, looks_in, sets_of, verdict
 from epigrok.monitor import StateRule
 
 COLOURS = {"generalised": "#1b7837", "not": "#b2182b", "lost": "#e08214",
@@ -24,21 +24,15 @@ def column(looks: Looks, name: str) -> np.ndarray:
     return np.array([float(look[name]) for look in looks])
 
 
-def is_fitted(look: Look) -> bool:
-    """Whether the training set is, above chance."""
-    chance = look["chance"]
-    return bool(look["train accuracy"] - chance >= FITTED * (1.0 - chance) > 0.0)
-
-
 def scatter(sets: list[Looks]) -> Figure:
     """The ratio against the truth, a point per fitted look."""
     figure = Figure(figsize=(5.2, 3.8), layout="constrained")
     axes = figure.subplots()
-    for kind, colour in COLOURS.items():
-        looks = [look for of_set in sets for look in of_set
-                 if is_fitted(look) and _end(of_set) == kind]  # fmt: skip
+    for outcome, colour in COLOURS.items():
+        looks = [look for of_set in sets if _end(of_set) == outcome for look in of_set
+                 if is_fitted(look["train accuracy"], look["chance"])]  # fmt: skip
         axes.plot(column(looks, "tolerance_ratio"), column(looks, "generality"), ".", color=colour,
-                  markersize=4, alpha=0.6, label=kind)  # fmt: skip
+                  markersize=4, alpha=0.6, label=outcome)  # fmt: skip
     axes.axvline(StateRule().threshold, color="black", linewidth=0.8, linestyle=":")
     axes.set_xlabel("tolerance ratio, noise on the head")
     axes.set_ylabel("balanced accuracy above chance")
@@ -57,9 +51,8 @@ def trajectories(sets: list[Looks], runs: tuple[str, ...]) -> Figure:
         axes.plot(step, column(looks, "train accuracy"), color="#bbbbbb", label="training accuracy")
         axes.plot(step, column(looks, "generality"), color="#2166ac",
                   label="held-out accuracy, above chance")  # fmt: skip
-        ratio = np.where(
-            [is_fitted(look) for look in looks], column(looks, "tolerance_ratio"), np.nan
-        )
+        fits = is_fitted(column(looks, "train accuracy"), column(looks, "chance"))
+        ratio = np.where(fits, column(looks, "tolerance_ratio"), np.nan)
         axes.plot(step, ratio, color="#b2182b", label="tolerance ratio (no labels)")
         axes.plot(step, column(looks, "network_ratio"), "o", color="#b2182b", markersize=3,
                   label="the same on the whole network")  # fmt: skip

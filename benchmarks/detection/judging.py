@@ -1,6 +1,7 @@
 """What the monitor said of one watched set, beside what was true: errors and lag."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -8,6 +9,11 @@ GENERAL, NOT_GENERAL = 0.9, 0.5
 """Generality (balanced accuracy above chance) from which a set is generalised, up to which not."""
 FITTED = 0.95
 """Accuracy on the seen rows, above chance, from which looks are scored."""
+
+
+def is_fitted(train_accuracy: Any, chance: Any) -> Any:
+    """Whether the training set is, for numbers or arrays; never where all its answers are one."""
+    return (train_accuracy - chance >= FITTED * (1.0 - chance)) & (chance < 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -110,7 +110,7 @@ def set_numbers(inputs: HeadInputs, labels: Tensor) -> tuple[dict[str, float], d
     return {name: float(value) for name, value in numbers.items()}, rows
 
 
-def deep_numbers(look: Look, sets: list[RowsOf]) -> dict[str, Any]:
+def deep_numbers(look: Look) -> dict[str, Any]:
     """Statistics of rivals that take many passes; not at every look."""
     model = look.model
     x, y = (part[:2048] for part in look.data.train)
@@ -182,7 +182,7 @@ def read_look(look: Look, sets: dict[str, RowsOf], has_dear: bool = False) -> di
         "rows": [rows for _, rows in per_set],
         "heads": heads,
         "network": network,
-        "deep": deep_numbers(look, parts) if has_dear else {},
+        "deep": deep_numbers(look) if has_dear else {},
     }
     for numbers, rows, head, found in zip(record["numbers"], record["rows"], heads, epistemic):
         numbers["eu 0.1"] = float(found.mean())

@@ -25,10 +25,7 @@ SCALARS = (
     "train loss", "train accuracy", "weight norm",
 )  # fmt: skip
 DEEP = ("llc 1e-05", "llc 0.0001", "commutator", "seconds llc", "seconds commutator")
-NETWORK = (
-    "whole", "whole, level 0.8", "whole, level 0.95", "whole, 4 draws", "whole, 16 draws",
-    "whole, 64 rows", "whole, 1024 rows", "all but head", "first layer", "learnt deviation",
-)  # fmt: skip
+NETWORK = ("whole", "whole, 4 draws", "whole, 64 rows", "all but head", "learnt deviation")
 _UNKNOWN = (np.nan,) * 4
 SHARD_BYTES = 14_000_000
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.detection import whole_network
-from benchmarks.detection.kinds.data import Rows
+from benchmarks.detection.kinds.data_sets import Rows
 from benchmarks.detection.looks import RowsOf, head_rows, set_numbers
 from benchmarks.detection.statistics import Table, over_peak
 from benchmarks.detection.training import Look
@@ -14,12 +14,12 @@ from epigrok.monitor import StateRule
 
 NUM_ANSWERS = 256
 """Rows whose answers are kept, for the agreement of two runs."""
-MEASURED = (
+RIVALS = (
     "eu", "entropy", "confidence", "atc", "nuclear norm", "margin ratio", "weight norm",
     "spectral entropy",
 )  # fmt: skip
 _TEXTS = ("run", "recipe", "kind", "role", "truth", "watched", "answers")
-_PLAIN = ("step", "generality", "train accuracy", "chance", "16 labels", "64 labels", *MEASURED)
+_PLAIN = ("step", "generality", "train accuracy", "chance", "16 labels", "64 labels", *RIVALS)
 
 
 def rival_numbers(look: Look, sets: Mapping[str, Rows]) -> dict[str, dict[str, Any]]:

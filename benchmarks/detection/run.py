@@ -23,17 +23,15 @@ import torch
 from benchmarks.detection import records
 from benchmarks.detection.kinds.suite import SUITE
 from benchmarks.detection.looks import RowsOf, read_look
-from benchmarks.detection.training import looks
+from benchmarks.detection.training import ROLES, looks
 from benchmarks.detection.variants import DEFAULT, calibrated_epistemic, ratios
 from epigrok.posteriors import HeadInputs
 
 NUM_LOOKS, DEEP_EVERY = 40, 8
 
 
-def record(
-    name: str, seed: int, length: float = 1.0, num_looks: int = NUM_LOOKS, has_dear: bool = True
-) -> bytes:
-    """Train one run and return its record; `has_dear` adds the rivals that take many passes."""
+def record(name: str, seed: int, length: float = 1.0, num_looks: int = NUM_LOOKS) -> bytes:
+    """Train one run and return its record."""
     torch.set_num_threads(1)
     spec = SUITE[name]
     kept: list[dict[str, Any]] = []
@@ -47,7 +45,7 @@ def record(
                 sets[look.phase, key] = RowsOf(*rows, look.data.last_only)
         chosen = {key: sets[look.phase, key] for key in parts}
         is_deep = index % DEEP_EVERY == DEEP_EVERY - 1 and not chosen["seen"].is_slow
-        entry = read_look(look, chosen, has_dear=is_deep and has_dear)
+        entry = read_look(look, chosen, has_dear=is_deep)
         seen, *watched = entry["heads"]
         entry["variants"] = [ratios(seen, part) for part in watched]
         for number, part in enumerate(entry["heads"]):
@@ -82,15 +80,14 @@ def _timed(name: str, seed: int, *settings: Any) -> tuple[bytes | None, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--role", nargs="*")
-    parser.add_argument("--names", nargs="*")
+    parser.add_argument("--role", nargs="*", choices=ROLES)
+    parser.add_argument("--names", nargs="*", choices=SUITE, metavar="NAME")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--done", type=Path)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=1e6)
-    parser.add_argument("--length", type=float, default=1.0)
-    parser.add_argument("--without-dear", action="store_true")
+    parser.add_argument("--seconds", type=float, default=1e6, help="when to stop")
+    parser.add_argument("--length", type=float, default=1.0, help="a share of training")
     parser.add_argument("--looks", type=int, default=NUM_LOOKS)
     options = parser.parse_args()
     done = records.names(options.done) if options.done else set()
@@ -107,9 +104,7 @@ def main() -> None:
     start = time.perf_counter()
     pool = ProcessPoolExecutor(options.processes, mp_context=get_context("spawn"))
     jobs = {
-        pool.submit(
-            _timed, name, seed, options.length, options.looks, not options.without_dear
-        ): f"{name}-{seed}"
+        pool.submit(_timed, name, seed, options.length, options.looks): f"{name}-{seed}"
         for name, seed in wanted
     }
     try:

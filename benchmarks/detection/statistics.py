@@ -151,7 +151,7 @@ def _carried(values: np.ndarray) -> np.ndarray:
 def _network(record: dict[str, Any], number: int) -> dict[str, np.ndarray]:
     """Ratios under noise on the network, unknown where a run was not measured in that way."""
     kept = record["network"][:, number - 1]
-    measured = record["meta"].get("network", NETWORK[: kept.shape[1]])
+    measured = record["meta"]["network"]
     unknown = np.full((len(kept), 4), np.nan)
     return {n: kept[:, measured.index(n)] if n in measured else unknown for n in NETWORK}
 

@@ -1,6 +1,6 @@
 """By what factor may a posterior over the head be stretched? Beside multiplicative noise.
 
-    python -m benchmarks.detection.stretch records --out docs/results/detection/stretch.csv
+    python -m benchmarks.detection.stretch records --out readings/stretch.csv
 
 Last-layer Laplace is fitted to the stored features of the seen rows, with the network's own answers
 as labels, at two prior precisions. τ is then the factor by which its standard deviation may grow
@@ -25,20 +25,12 @@ from benchmarks.detection.statistics import Table, table_of_looks
 from benchmarks.detection.tables import Row, bounds, fitted, select, write
 from epigrok.monitor import ToleranceSettings, tolerance, tolerance_ratio
 from epigrok.monitor.tolerance import AnswersAtScale
-from epigrok.posteriors import HeadInputs, LastLayerLaplace, head_curvature
+from epigrok.posteriors import LastLayerLaplace, head_curvature
 from epigrok.random_streams import normal, stream_key
 
 SETTINGS = replace(ToleranceSettings(), lowest=1e-5, highest=1e6)
 """A posterior's width has no natural unit, so the search is wider."""
 PRIORS: dict[str, Any] = {"laplace, prior 1": 1.0, "laplace, evidence": "evidence"}
-
-
-def with_ones(inputs: HeadInputs) -> tuple[Tensor, Tensor]:
-    """Features and weights with the bias as one more feature."""
-    features, head = inputs.features_ND, inputs.head
-    bias = torch.zeros(len(head.weight_CD)) if head.bias_C is None else head.bias_C
-    ones = torch.ones(len(features), 1)
-    return torch.cat([features, ones], dim=1), torch.cat([head.weight_CD, bias[:, None]], dim=1)
 
 
 def laplace_answers(posterior: LastLayerLaplace, features: Tensor) -> AnswersAtScale:
@@ -58,12 +50,15 @@ def laplace_answers(posterior: LastLayerLaplace, features: Tensor) -> AnswersAtS
 
 def laplace_ratio(record: dict[str, Any], index: int, number: int, prior: Any) -> float:
     """τ(watched)/τ(seen) in units of the posterior's deviation; nan where unreadable."""
-    seen, weight = with_ones(stored_inputs(record, index, 0))
-    watched, _ = with_ones(stored_inputs(record, index, number))
-    curvature = head_curvature(weight, [(seen, (seen @ weight.T).argmax(dim=1))])
-    posterior = LastLayerLaplace.fit(curvature, prior)
+    seen, watched = (stored_inputs(record, index, part) for part in (0, number))
+    curvature = head_curvature(seen.head, [(seen.features_ND, seen.logits().argmax(dim=1))])
+    posterior = LastLayerLaplace.from_curvature(curvature, prior)
     of_watched, of_seen = (
-        tolerance(laplace_answers(posterior, part), len(weight), SETTINGS)
+        tolerance(
+            laplace_answers(posterior, seen.head.extended(part.features_ND)),
+            len(seen.head.weight_CD),
+            SETTINGS,
+        )
         for part in (watched, seen)
     )
     return tolerance_ratio(of_watched, of_seen).value

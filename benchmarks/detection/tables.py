@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from benchmarks.detection.judging import FITTED
+from benchmarks.detection.judging import is_fitted
 from benchmarks.detection.scores import interval
 from benchmarks.detection.statistics import Table
 
@@ -21,10 +21,8 @@ def select(table: Table, mask: np.ndarray) -> Table:
 
 
 def fitted(table: Table) -> Table:
-    """Looks at which the training set is fitted; never where all its answers are the same."""
-    chance = table["chance"]
-    is_fitted = table["train accuracy"] - chance >= FITTED * (1.0 - chance)
-    return select(table, is_fitted & (chance < 1.0))
+    """Looks at which the training set is fitted."""
+    return select(table, is_fitted(table["train accuracy"], table["chance"]))
 
 
 def bounds(name: str, drawn: np.ndarray) -> Row:

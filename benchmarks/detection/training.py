@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
-from benchmarks.detection.kinds.data import Data
+from benchmarks.detection.kinds.data_sets import Data
 from benchmarks.detection.optimisers import stepper
 from epigrok.posteriors.ivon import IVON
 from epigrok.random_streams import integers, stream_key
@@ -20,6 +20,7 @@ Role = Literal[
     "development", "unseen by rule 1", "unseen by rule 3", "unseen by rule 4", "unseen by rule 5",
     "unseen by rule 6",
 ]  # fmt: skip
+ROLES: tuple[Role, ...] = get_args(Role)
 Truth = Literal["generalises", "does not", "loses it", "in between", "blind spot"]
 
 

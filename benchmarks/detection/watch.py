@@ -22,11 +22,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 
 from benchmarks.detection.accuracies import generality
-from benchmarks.detection.kinds.data import Rows
+from benchmarks.detection.kinds.data_sets import Rows
 from benchmarks.detection.kinds.suite import SUITE
-from benchmarks.detection.rivals import MEASURED as RIVALS
-from benchmarks.detection.rivals import rival_numbers
-from benchmarks.detection.training import Look, Spec, looks
+from benchmarks.detection.rivals import RIVALS, rival_numbers
+from benchmarks.detection.training import ROLES, Look, Spec, looks
 from epigrok.monitor import SEEN, GrokMonitor, MonitorSettings, SetReading, StateRule
 
 MEASURED = (
@@ -168,8 +167,8 @@ def _written(value: Any) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--role", nargs="*")
-    parser.add_argument("--names", nargs="*")
+    parser.add_argument("--role", nargs="*", choices=ROLES)
+    parser.add_argument("--names", nargs="*", choices=SUITE, metavar="NAME")
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1])
     parser.add_argument("--looks", type=int, default=28)
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))

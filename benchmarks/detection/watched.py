@@ -28,7 +28,7 @@ LABELLED = ("16 labels", "64 labels")
 TESTS = ("unseen by rule 6",)
 """Roles of the kinds that test the rule in force; it was chosen on all others."""
 ALL, CHOSEN_ON = "all", "chosen on"
-_LONG = ("16 labels", "64 labels", "answers", "way")
+_LEFT_OUT = ("16 labels", "64 labels", "answers", "way")
 """Columns of `watch.py` that the table of looks leaves out, or names once."""
 Look = Mapping[str, Any]
 Looks = list[Look]
@@ -170,7 +170,7 @@ def statistic_rows(table: Table) -> list[Row]:
 
 def look_rows(looks: Looks, table: Table) -> list[Row]:
     """Every look, with what was computed from a run's past or its twin."""
-    kept = [name for name in COLUMNS if name not in _LONG]
+    kept = [name for name in COLUMNS if name not in _LEFT_OUT]
     added = [name for name in table if name not in (*COLUMNS, "ratio")]
     return [
         {**{name: look[name] for name in kept}, **{name: table[name][at] for name in added}}

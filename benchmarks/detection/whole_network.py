@@ -44,14 +44,11 @@ def std_noise_parameters(model: nn.Module, scale: float, draw: int) -> dict[str,
     }
 
 
-def multiplied_parameters(
-    model: nn.Module, scale: float, draw: int, prefix: tuple[str, ...] = ("",)
-) -> dict[str, Tensor]:
-    """w·(1 + s·ε) for the parameters whose names begin so."""
+def multiplied_parameters(model: nn.Module, scale: float, draw: int) -> dict[str, Tensor]:
+    """w·(1 + s·ε) for all parameters."""
     return {
         name: values.detach() * (1.0 + scale * _noise_like(values, name, draw))
         for name, values in model.named_parameters()
-        if name.startswith(prefix)
     }
 
 

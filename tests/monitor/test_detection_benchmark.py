@@ -13,11 +13,12 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.detection import records, scores  # noqa: E402
 from benchmarks.detection.judging import Verdict  # noqa: E402
-from benchmarks.detection.kinds import data, data_3  # noqa: E402
+from benchmarks.detection.kinds import data_1, data_3  # noqa: E402
 from benchmarks.detection.kinds.suite import SUITE  # noqa: E402
 from benchmarks.detection.rivals import table_of  # noqa: E402
 from benchmarks.detection.run import record  # noqa: E402
 from benchmarks.detection.statistics import STATISTICS, table_of_looks  # noqa: E402
+from benchmarks.detection.stretch import laplace_ratio  # noqa: E402
 from benchmarks.detection.training import build  # noqa: E402
 from benchmarks.detection.watch import COLUMNS, watched_rows  # noqa: E402
 from benchmarks.detection.watched import (  # noqa: E402
@@ -51,6 +52,13 @@ def test_a_run_is_recorded_from_two_seeds_with_all_its_sets(recorded: Path) -> N
     assert one[f"features:{one['deep_index'][0]}:1"].shape == (256, 64)
 
 
+def test_a_set_tolerates_as_much_stretch_of_a_posterior_as_it_does_itself(recorded: Path) -> None:
+    one = records.load(recorded)["add-31-ungrok-0"]
+    index = int(one["deep_index"][0])
+    assert laplace_ratio(one, index, 0, 1.0) == 1.0
+    assert 0.0 < laplace_ratio(one, index, 1, 1.0) < 10.0
+
+
 def test_every_statistic_is_there_and_finite_at_the_last_look(recorded: Path) -> None:
     table = table_of_looks(records.load(recorded))
     last = table["step"] == table["step"].max()
@@ -79,7 +87,7 @@ def test_names_are_unique_and_every_run_builds_and_answers() -> None:
 
 @pytest.mark.parametrize("name", ["s4", "a5", "d15", "affine"])
 def test_group_tables_are_those_of_groups(name: str) -> None:
-    whole = data.group(0, name, 1.0) if name != "affine" else data_3.affine_group(0, 5, 1.0)
+    whole = data_1.group(0, name, 1.0) if name != "affine" else data_3.affine_group(0, 5, 1.0)
     size = whole.vocabulary // 2
     table = torch.empty(size, size, dtype=torch.long)
     x, y = whole.train

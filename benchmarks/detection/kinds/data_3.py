@@ -1,6 +1,6 @@
 """Data of the kinds of `unseen_3.py`: numbers, strings, graphs, an affine group, gratings and dots.
 
-Everything is a pure function of its arguments and a seed, as in `data.py`.
+Everything is a pure function of its arguments and a seed, as in `data_sets.py`.
 """
 
 from dataclasses import replace
@@ -9,32 +9,14 @@ from itertools import product
 import numpy as np
 import torch
 
-from benchmarks.detection.kinds.data import Data, from_table, generator, split, with_wrong_labels
-
-NUM_WATCHED = 2048
-
-
-def made(x: np.ndarray, y: np.ndarray, num_train: int, seed: int, num_classes: int) -> Data:
-    """Numbers with their labels, cut into training and held-out rows."""
-    inputs = torch.from_numpy(x)
-    train, rest = split(
-        inputs.float() if x.dtype.kind == "f" else inputs,
-        torch.from_numpy(y.astype(np.int64)),
-        num_train,
-        seed,
-    )
-    return Data(train=train, watched={"held out": rest}, num_classes=num_classes)
-
-
-def with_random_labels(data: Data, seed: int) -> Data:
-    """The same inputs with labels that mean nothing."""
-    rng = generator(seed + 3)
-
-    def drawn(rows: int) -> torch.Tensor:
-        return torch.from_numpy(rng.integers(0, data.num_classes, rows))
-
-    watched = {name: (x, drawn(len(x))) for name, (x, _) in data.watched.items()}
-    return replace(data, train=(data.train[0], drawn(len(data.train[0]))), watched=watched)
+from benchmarks.detection.kinds.data_sets import (
+    NUM_WATCHED,
+    Data,
+    from_table,
+    generator,
+    made,
+    with_wrong_labels,
+)
 
 
 def affine_group(seed: int, prime: int, fraction: float, random_labels: bool = False) -> Data:

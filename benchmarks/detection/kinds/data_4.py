@@ -1,17 +1,15 @@
 """Data of `unseen_4.py`: signals, orders of numbers, boards, pointers, brackets, spots.
 
-Everything is a pure function of its arguments and a seed, as in `data.py`.
+Everything is a pure function of its arguments and a seed, as in `data_sets.py`.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
 import torch
 
-from benchmarks.detection.kinds.data import Data, from_table, generator
-from benchmarks.detection.kinds.data_3 import NUM_WATCHED, made
+from benchmarks.detection.kinds.data_sets import NUM_WATCHED, Data, from_table, generator, made
 
 
 def blobs(seed: int, num_train: int, width: int = 10, num_classes: int = 5) -> Data:
@@ -129,24 +127,3 @@ def exclusive_or(
     """The table of a XOR b over numbers of a few bits."""
     numbers = np.arange(2**num_bits)
     return from_table(numbers[:, None] ^ numbers[None], fraction, seed, random_labels)
-
-
-def other_labels(seed: int, make: Callable[[int], Data], share: float = 1.0) -> Data:
-    """The data of `make` with a share of the training labels drawn at random."""
-    data = make(seed)
-    x, y = data.train
-    rng = generator(seed + 3)
-    is_drawn = torch.from_numpy(rng.random(len(y)) < share)
-    drawn = torch.from_numpy(rng.integers(0, data.num_classes, len(y)))
-    return replace(data, train=(x, torch.where(is_drawn, drawn, y)))
-
-
-def all_random(seed: int, make: Callable[[int], Data]) -> Data:
-    """The data of `make` with random labels in training and held out."""
-    data = other_labels(seed, make)
-    rng = generator(seed + 4)
-    watched = {
-        name: (x, torch.from_numpy(rng.integers(0, data.num_classes, len(x))))
-        for name, (x, _) in data.watched.items()
-    }
-    return replace(data, watched=watched)

@@ -1,6 +1,6 @@
 """Data of `unseen_5.py`: weather, trees, clocks, doubled letters, comparisons, two clouds.
 
-Everything is a pure function of its arguments and a seed, as in `data.py`.
+Everything is a pure function of its arguments and a seed, as in `data_sets.py`.
 """
 
 from collections.abc import Callable
@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from benchmarks.detection.kinds.data import Data, generator
-from benchmarks.detection.kinds.data_3 import NUM_WATCHED, made
+from benchmarks.detection.kinds.data_sets import NUM_WATCHED, Data, generator, made
 
 CLOCK_SIDE = 12
 

@@ -1,6 +1,6 @@
 """Data of the kinds of `unseen_6.py`: motifs, codewords, topics, blots, saddles, and others.
 
-Everything is a pure function of its arguments and a seed, as in `data.py`.
+Everything is a pure function of its arguments and a seed, as in `data_sets.py`.
 """
 
 from collections.abc import Callable
@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.detection.kinds.data import Data, from_table, generator
-from benchmarks.detection.kinds.data_3 import NUM_WATCHED, made
+from benchmarks.detection.kinds.data_sets import NUM_WATCHED, Data, from_table, generator, made
 
 
 def motifs(seed: int, num_train: int, num_classes: int = 4, noise: float = 0.3) -> Data:

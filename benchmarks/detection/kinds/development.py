@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from benchmarks.detection.kinds.data import parity, random_vectors, table, teacher
+from benchmarks.detection.kinds.data_1 import parity, random_vectors, table, teacher
 from benchmarks.detection.kinds.networks import Transformer
 from benchmarks.detection.kinds.recipes import (
     SMALL_MLP,

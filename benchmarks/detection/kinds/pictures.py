@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.detection.kinds.data import Data, Rows
+from benchmarks.detection.kinds.data_sets import Data, Rows
 
 _FONT = """
 .###. #...# #..## #.#.# ##..# #...# .###.

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from benchmarks.detection.kinds.data import Data, Rows, generator, split
+from benchmarks.detection.kinds.data_sets import Data, Rows, generator, split
 
 
 def counting(seed: int, length: int, vocabulary: int, num_train: int) -> Data:

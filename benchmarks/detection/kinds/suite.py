@@ -1,8 +1,8 @@
 """All runs of the suite, by name: what is trained, on what, and what it was made to do.
 
 `development.py` has the kinds that the first rule was chosen on, `unseen_N.py` those that were
-first read after the Nth rule was frozen. The rule in force is the sixth, and was chosen on all but
-the last of these.
+first read after the Nth rule was frozen; `unseen_3.py` has those of the second, too. The rule in
+force is the sixth, and was chosen on all but the last of these.
 """
 
 from benchmarks.detection.kinds.development import DEVELOPMENT

@@ -6,7 +6,7 @@ theirs was looked at before.
 
 from functools import partial
 
-from benchmarks.detection.kinds.data import group, imbalanced, spheres, table, teacher
+from benchmarks.detection.kinds.data_1 import group, imbalanced, spheres, table, teacher
 from benchmarks.detection.kinds.networks import CNN, MLP, Transformer
 from benchmarks.detection.kinds.pictures import pictures
 from benchmarks.detection.kinds.recipes import (

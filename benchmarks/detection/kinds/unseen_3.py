@@ -7,6 +7,7 @@ alone, so that a run does what it is here for; no statistic of theirs was looked
 from functools import partial
 
 from benchmarks.detection.kinds import data_3 as made
+from benchmarks.detection.kinds.data_sets import with_random_labels
 from benchmarks.detection.kinds.networks import MLP, Transformer
 from benchmarks.detection.kinds.networks_3 import (
     DepthwiseCNN,
@@ -33,7 +34,7 @@ def _random(make: partial, seed: int = 0, **settings: int) -> partial:
 
 
 def _randomised(seed: int, make: partial, first: int) -> made.Data:
-    return made.with_random_labels(make(seed + first), seed + first)
+    return with_random_labels(make(seed + first), seed + first)
 
 
 def _tables() -> list[Spec]:

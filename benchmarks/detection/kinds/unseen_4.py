@@ -7,6 +7,7 @@ accuracy alone; no statistic of theirs was looked at before.
 from functools import partial
 
 from benchmarks.detection.kinds import data_4 as made
+from benchmarks.detection.kinds.data_sets import all_random, other_labels
 from benchmarks.detection.kinds.networks import MLP, Transformer
 from benchmarks.detection.kinds.networks_3 import DepthwiseCNN, Recurrent, ResidualMLP, TanhMLP
 from benchmarks.detection.kinds.networks_4 import GatedMLP, Mixer, SignalCNN
@@ -58,22 +59,22 @@ def _learnt() -> list[Spec]:
 def _not_learnt() -> list[Spec]:
     return [
         _no("shapes of signals, random labels", "signals-random", SignalCNN,
-            Phase(data=partial(made.all_random, make=partial(made.signals, num_train=120)),
+            Phase(data=partial(all_random, make=partial(made.signals, num_train=120)),
                   steps=2000, batch=64, **sgd(0.05, 0.0))),
         _no("board, random labels", "board-random", partial(MLP, widths=(256, 128)),
-            Phase(data=partial(made.all_random, make=partial(made.board, num_train=80)),
+            Phase(data=partial(all_random, make=partial(made.board, num_train=80)),
                   steps=2500, batch=64, **muon(0.02, 2e-3, 0.0))),
         _no("pointer, little data", "pointer-little", _TRANSFORMER,
             Phase(data=partial(made.pointer, num_train=150), steps=1200, batch=64,
                   **adamw(2e-3, 0.0))),
         _no("nested brackets, random labels", "brackets-random", _GRU,
-            Phase(data=partial(made.all_random, make=partial(made.brackets, num_train=120)),
+            Phase(data=partial(all_random, make=partial(made.brackets, num_train=120)),
                   steps=1500, batch=64, **adamw(5e-3, 0.0))),
         _no("clouds, random labels", "blobs-random", GatedMLP,
-            Phase(data=partial(made.all_random, make=partial(made.blobs, num_train=200)),
+            Phase(data=partial(all_random, make=partial(made.blobs, num_train=200)),
                   steps=1500, batch=64, loss="smoothed", **adamw(2e-3, 0.0))),
         _no("spot, random labels", "spot-random", Mixer,
-            Phase(data=partial(made.all_random, make=partial(made.spot, num_train=200)),
+            Phase(data=partial(all_random, make=partial(made.spot, num_train=200)),
                   steps=1200, batch=64, **rmsprop(1e-3))),
     ]  # fmt: skip
 
@@ -82,7 +83,7 @@ def _lost_again() -> list[Spec]:
     return [
         _lost("shapes of signals, labels turn random", "signals-lost", SignalCNN,
               Phase(data=_SIGNALS, steps=400, batch=64, **adamw(2e-3, 0.05)),
-              Phase(data=partial(made.other_labels, make=partial(made.signals, num_train=100)),
+              Phase(data=partial(other_labels, make=partial(made.signals, num_train=100)),
                     steps=1000, batch=64, watches="first", **adamw(2e-3, 0.0))),
         _lost("spot, tuned on two classes", "spot-two-classes", DepthwiseCNN,
               Phase(data=_SPOT, steps=400, batch=64, **adamw(3e-3, 0.05)),
@@ -90,7 +91,7 @@ def _lost_again() -> list[Spec]:
                     watches="first", **sgd(0.05, 0.0))),
         _lost("clouds, wrong labels without decay", "blobs-wrong", _BLOB_MLP,
               Phase(data=_BLOBS, steps=800, batch=64, **adamw(2e-3, 0.5)),
-              Phase(data=partial(made.other_labels, share=0.8,
+              Phase(data=partial(other_labels, share=0.8,
                                  make=partial(made.blobs, num_train=300)),
                     steps=2500, batch=64, watches="first", **adamw(2e-3, 0.0))),
         _lost("order of three, elsewhere", "order-elsewhere", TanhMLP,

@@ -11,8 +11,7 @@ from functools import partial
 from torch import nn
 
 from benchmarks.detection.kinds import data_5 as made
-from benchmarks.detection.kinds.data import with_wrong_labels
-from benchmarks.detection.kinds.data_4 import all_random, other_labels
+from benchmarks.detection.kinds.data_sets import all_random, other_labels, with_wrong_labels
 from benchmarks.detection.kinds.networks import MLP, Transformer
 from benchmarks.detection.kinds.networks_3 import Recurrent
 from benchmarks.detection.kinds.networks_5 import Linear, PooledCNN, SmoothMLP, Square, Wave

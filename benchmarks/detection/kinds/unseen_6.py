@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from benchmarks.detection.kinds import data_6 as made
-from benchmarks.detection.kinds.data_4 import all_random, other_labels
+from benchmarks.detection.kinds.data_sets import all_random, other_labels
 from benchmarks.detection.kinds.networks import MLP, Transformer
 from benchmarks.detection.kinds.networks_3 import Recurrent, ResidualMLP
 from benchmarks.detection.kinds.networks_5 import SmoothMLP

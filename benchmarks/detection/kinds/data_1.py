@@ -1,58 +1,18 @@
-"""Self-made data sets: tables, groups, parity, teachers, shells, random and rare labels.
-
-Everything is a pure function of its arguments and a seed. Inputs are tokens (int64) or numbers
-(float32); labels have one entry per row, or one per answer position of a sequence.
-"""
+"""Data of `development.py` and `unseen_1.py`: tables, groups, parity, teachers, shells."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from itertools import permutations
 
 import numpy as np
 import torch
-from torch import Tensor
 
-Rows = tuple[Tensor, Tensor]
-"""Inputs and labels."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Data:
-    train: Rows
-    watched: dict[str, Rows]
-    num_classes: int
-    vocabulary: int = 0
-    """Number of tokens; 0 where inputs are numbers."""
-    last_only: bool = True
-    """Whether a look reads the last answer of a sequence only."""
-    notes: dict[str, Tensor] = field(default_factory=dict)
-
-
-def generator(seed: int) -> np.random.Generator:
-    return np.random.default_rng(seed)
-
-
-def split(x: Tensor, y: Tensor, num_train: int, seed: int) -> tuple[Rows, Rows]:
-    order = torch.from_numpy(generator(seed).permutation(len(x)))
-    chosen, rest = order[:num_train], order[num_train:]
-    return (x[chosen], y[chosen]), (x[rest], y[rest])
-
-
-def from_table(table: np.ndarray, fraction: float, seed: int, random_labels: bool) -> Data:
-    num_rows, num_columns = table.shape
-    values = table.reshape(-1)
-    if random_labels:
-        values = generator(seed + 1).integers(0, table.max() + 1, values.shape)
-    first, second = np.divmod(np.arange(values.size), num_columns)
-    x = torch.from_numpy(np.stack([first, second + num_rows], axis=1))
-    train, rest = split(x, torch.from_numpy(values), int(fraction * values.size), seed)
-    return Data(
-        train=train,
-        watched={"held out": rest},
-        num_classes=int(table.max()) + 1,
-        vocabulary=num_rows + num_columns,
-    )
-
+from benchmarks.detection.kinds.data_sets import (
+    Data,
+    from_table,
+    generator,
+    split,
+    with_wrong_labels,
+)
 
 OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "add": lambda a, b: a + b,
@@ -132,16 +92,6 @@ def teacher(
     return with_wrong_labels(
         Data(train=train, watched={"held out": rest}, num_classes=num_classes), wrong_share, seed
     )
-
-
-def with_wrong_labels(data: Data, share: float, seed: int) -> Data:
-    if not share:
-        return data
-    rng = generator(seed + 2)
-    x, y = data.train
-    is_wrong = torch.from_numpy(rng.random(len(y)) < share)
-    drawn = torch.from_numpy(rng.integers(0, data.num_classes, len(y)))
-    return replace(data, train=(x, torch.where(is_wrong, drawn, y)), notes={"is_wrong": is_wrong})
 
 
 def spheres(seed: int, width: int, num_classes: int, num_train: int) -> Data:
