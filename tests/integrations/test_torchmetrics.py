@@ -24,5 +24,5 @@ def test_batches_of_any_size_give_the_mean_over_all_predictions(part: str) -> No
 
 
 def test_an_unknown_part_is_refused() -> None:
-    with pytest.raises(UserError, match="part must be epistemic, aleatoric or total, got 'mean'"):
+    with pytest.raises(UserError, match="one of epistemic, aleatoric, total, got 'mean'"):
         EpistemicUncertainty("mean")

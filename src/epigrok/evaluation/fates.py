@@ -16,7 +16,7 @@ from epigrok.evaluation.schema import ACCURACY_FINAL
 Fate = Literal["generalised", "memorised", "between", "unfitted"]
 End = Fate | Literal["lost"]
 FATES: tuple[Fate, ...] = ("generalised", "memorised", "between", "unfitted")
-ENDS: tuple[End, ...] = (*FATES[:1], "lost", *FATES[1:])
+ENDS: tuple[End, ...] = ("generalised", "lost", "memorised", "between", "unfitted")
 """Fates, and `lost`: at 0.5 or more once, and at less than half of its best at the end."""
 
 

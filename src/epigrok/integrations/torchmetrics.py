@@ -36,7 +36,7 @@ class EpistemicUncertainty(Metric):
         """One of `PARTS` to average; other arguments go to `torchmetrics.Metric`."""
         super().__init__(**kwargs)
         if part not in PARTS:
-            raise UserError(f"part must be epistemic, aleatoric or total, got {part!r}")
+            raise UserError(f"part must be one of {', '.join(PARTS)}, got {part!r}")
         self._part = part
         zero = torch.zeros((), dtype=torch.float64)
         self.add_state("sum_of_parts", zero.clone(), dist_reduce_fx="sum")

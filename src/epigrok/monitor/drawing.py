@@ -1,15 +1,15 @@
 """The looks of a monitor as a figure; matplotlib is imported when one is drawn."""
 
-from math import exp, isfinite
+from math import isfinite
 from typing import Any
 
 from epigrok.extras import extra_named
 from epigrok.monitor.history import History
 from epigrok.monitor.readings import SetReading
 from epigrok.monitor.rule import StateRule
+from epigrok.monitor.tolerance import ToleranceRatio
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_DEVIATIONS = 2.0
 
 
 def draw_history(history: History, rule: StateRule) -> Any:
@@ -25,7 +25,8 @@ def draw_history(history: History, rule: StateRule) -> Any:
         looks = [(step, found) for step, found in looks if isfinite(found.tolerance_ratio)]
         steps = [step for step, _ in looks]
         axes.plot(steps, [r.tolerance_ratio for _, r in looks], ".-", color=colour, label=name)
-        low, high = ([_bound(r, sign) for _, r in looks] for sign in (-1.0, 1.0))
+        intervals = [_ratio(found).interval(rule.deviations) for _, found in looks]
+        low, high = ([ends[side] for ends in intervals] for side in (0, 1))
         axes.fill_between(steps, low, high, color=colour, alpha=0.18, linewidth=0)
         for event in history.events:
             if event.watched == name:
@@ -41,5 +42,7 @@ def draw_history(history: History, rule: StateRule) -> Any:
     return figure
 
 
-def _bound(reading: SetReading, sign: float) -> float:
-    return reading.tolerance_ratio * exp(sign * _DEVIATIONS * reading.tolerance_ratio_log_se)
+def _ratio(reading: SetReading) -> ToleranceRatio:
+    return ToleranceRatio(
+        value=reading.tolerance_ratio, log_standard_error=reading.tolerance_ratio_log_se
+    )

@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex
 
 from epigrok.errors import UserError
 from epigrok.monitor.fit import SignsOfFit
-from epigrok.monitor.measuring import SEEN, Mean, SetMeasure
+from epigrok.monitor.measuring import SEEN, SetMeasure
 from epigrok.monitor.past_answers import AnswersOfSets, PastAnswers, agreement
 from epigrok.monitor.readings import COLUMNS, Event, MonitorReading, SetReading, set_reading
 from epigrok.monitor.rule import StateRule
@@ -66,47 +66,33 @@ class History:
         sets = {SEEN: set_reading(seen, steadiness=seen_steadiness)}
         for name, before in self.standings.items():
             ratio = tolerance_ratio(measured[name].tolerance, seen.tolerance)
-            steadiness = agreement(earlier.get(name, ()), answers[name])
-            kept = agreement(self.answers.at(before.sure_step).get(name, ()), answers[name])
             settled_ahead = self.answers.settled_ahead(name, answers)
-            reading = Reading(
-                step=step,
-                ratio=ratio.value,
-                chance=seen.chance,
-                steadiness=steadiness,
-                log_standard_error=ratio.log_standard_error,
-                reason=ratio.reason,
-                kept=kept,
-                seen_confidence=seen.confidence.value,
-                seen_steadiness=seen_steadiness,
-                settled_ahead=settled_ahead.value,
-                settled_ahead_error=settled_ahead.standard_error,
-                **asdict(fit),
-                **_predictability(
-                    measured[name].predictability, measured[name].seen_predictability
-                ),
-            )
-            confirm = _Once(network_ratio, name) if network_ratio is not None else None
-            standings[name] = follow(before, reading, self._rule, confirm)
-            confirmed = confirm.found if confirm is not None else None
-            sets[name] = set_reading(
+            found = set_reading(
                 measured[name],
                 ratio,
-                standings[name],
-                confirmed,
-                steadiness=steadiness,
-                kept=kept,
+                steadiness=agreement(earlier.get(name, ()), answers[name]),
+                kept=agreement(self.answers.at(before.sure_step).get(name, ()), answers[name]),
                 settled_ahead=settled_ahead.value,
                 settled_ahead_se=settled_ahead.standard_error,
             )
+            reading = _reading(step, found, sets[SEEN], fit, ratio.reason)
+            confirm = _Once(network_ratio, name) if network_ratio is not None else None
+            standings[name] = follow(before, reading, self._rule, confirm)
+            sets[name] = _judged(found, standings[name])
+            if confirm is not None and (of_network := confirm.found) is not None:
+                sets[name] = replace(
+                    sets[name],
+                    network_ratio=of_network.value,
+                    network_ratio_log_se=of_network.log_standard_error,
+                )
             if standings[name].state != before.state:
                 events.append(Event(name, standings[name].state, step))
-        found = MonitorReading(step=step, sets=sets, **asdict(fit))
+        look = MonitorReading(step=step, sets=sets, **asdict(fit))
         # All at once, so that an exception above leaves everything as it was.
         self.standings, self.events = standings, [*self.events, *events]
         self.remember(step, answers)
-        self.readings.append(found)
-        return found
+        self.readings.append(look)
+        return look
 
     def remember(self, step: int, answers: AnswersOfSets) -> None:
         """Keep a look's answers for later ones."""
@@ -121,35 +107,19 @@ class History:
             confirms: Whether announcements need the whole network.
         """
         for look in looks:
-            seen, sets = look[SEEN], dict(look.sets)
+            sets = dict(look.sets)
+            fit = SignsOfFit(train_accuracy=look.train_accuracy, train_loss=look.train_loss)
             for name, before in self.standings.items():
                 found = look[name]
                 is_known = isfinite(found.tolerance_ratio)
-                reading = Reading(
-                    step=look.step,
-                    ratio=found.tolerance_ratio,
-                    chance=seen.chance,
-                    steadiness=found.steadiness,
-                    log_standard_error=found.tolerance_ratio_log_se,
-                    reason=None if is_known else found.unreadable or "not known any more",
-                    train_accuracy=look.train_accuracy,
-                    train_loss=look.train_loss,
-                    kept=found.kept,
-                    seen_confidence=seen.confidence,
-                    seen_steadiness=seen.steadiness,
-                    settled_ahead=found.settled_ahead,
-                    settled_ahead_error=found.settled_ahead_se,
-                    **_predictability(
-                        Mean(found.predictability, found.predictability_se),
-                        Mean(found.seen_predictability, found.seen_predictability_se),
-                    ),
-                )
+                reason = None if is_known else found.unreadable or "not known any more"
+                reading = _reading(look.step, found, look[SEEN], fit, reason)
                 confirm = _recorded(found) if confirms else None
                 standing = follow(before, reading, self._rule, confirm)
                 if standing.state != before.state:
                     self.events.append(Event(name, standing.state, look.step))
                 self.standings[name] = standing
-                sets[name] = replace(found, state=standing.state, unreadable=standing.unreadable)
+                sets[name] = _judged(found, standing)
             self.readings.append(replace(look, sets=sets))
 
     def record_seconds(self, seconds: float) -> MonitorReading:
@@ -213,13 +183,31 @@ class History:
         self.answers.of_steps = answers
 
 
-def _predictability(watched: Mean, seen: Mean) -> dict[str, float]:
-    """What a reading has of them."""
-    return {
-        "predictability": watched.value,
-        "seen_predictability": seen.value,
-        "predictability_error": hypot(watched.standard_error, seen.standard_error),
-    }
+def _reading(
+    step: int, found: SetReading, seen: SetReading, fit: SignsOfFit, reason: str | None
+) -> Reading:
+    """What the rule reads of a set; `reason` says why its ratio cannot be read."""
+    return Reading(
+        step=step,
+        ratio=found.tolerance_ratio,
+        chance=seen.chance,
+        steadiness=found.steadiness,
+        log_standard_error=found.tolerance_ratio_log_se,
+        reason=reason,
+        kept=found.kept,
+        predictability=found.predictability,
+        seen_predictability=found.seen_predictability,
+        predictability_error=hypot(found.predictability_se, found.seen_predictability_se),
+        seen_confidence=seen.confidence,
+        seen_steadiness=seen.steadiness,
+        settled_ahead=found.settled_ahead,
+        settled_ahead_error=found.settled_ahead_se,
+        **asdict(fit),
+    )
+
+
+def _judged(found: SetReading, standing: Standing) -> SetReading:
+    return replace(found, state=standing.state, unreadable=standing.unreadable)
 
 
 class _Once:

@@ -97,7 +97,7 @@ class InputSet:
         return blake2b(b"".join(rows), digest_size=16).hexdigest()
 
     def columns(self, most_rows: int, most_columns: int) -> InputColumns | None:
-        """The inputs as a table, of more than so many rows or columns some that are evenly spread.
+        """The inputs as a table; of too many rows or columns, some that are evenly spread.
 
         None where batches differ in more than their length.
         """

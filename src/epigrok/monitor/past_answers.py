@@ -62,7 +62,7 @@ class PastAnswers:
         }
 
     def remember(self, step: int, answers: AnswersOfSets, sure_steps: Iterable[int | None]) -> None:
-        """Keep a look's answers, and those of some earlier ones: 25 for ten times the steps."""
+        """Keep a look's answers and those of some earlier looks: 25 for every tenfold of steps."""
         *_, last_but_one, last = 0, 0, *self.of_steps
         kept, sure = {**self.of_steps, step: answers}, set(sure_steps)
         if last < _CLOSE * last_but_one and last not in sure:

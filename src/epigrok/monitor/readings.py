@@ -10,7 +10,7 @@ from math import isfinite, nan
 from typing import Any, NamedTuple
 
 from epigrok.monitor.measuring import SetMeasure
-from epigrok.monitor.standing import Standing, State
+from epigrok.monitor.standing import State
 from epigrok.monitor.tolerance import ToleranceRatio
 
 MEANS = (
@@ -82,28 +82,22 @@ COLUMNS = tuple(field.name for field in fields(SetReading))
 
 
 def set_reading(
-    measure: SetMeasure,
-    ratio: ToleranceRatio | None = None,
-    standing: Standing | None = None,
-    confirmed: ToleranceRatio | None = None,
-    **compared: float,
+    measure: SetMeasure, ratio: ToleranceRatio | None = None, **compared: Any
 ) -> SetReading:
-    """What was measured, how it compares with earlier looks, and where it leaves the set."""
+    """What was measured, and how it compares with the seen set and with earlier looks."""
     means = {name: getattr(measure, name) for name in MEANS}
-    ratios = {"tolerance_ratio": ratio, "network_ratio": confirmed}
-    known = {name: value for name, value in ratios.items() if value is not None}
+    measured: dict[str, Any] = {name: mean.value for name, mean in means.items()}
+    measured |= {f"{name}_se": mean.standard_error for name, mean in means.items()}
     return SetReading(
-        state=None if standing is None else standing.state,
-        unreadable=measure.tolerance.reason if standing is None else standing.unreadable,
+        unreadable=measure.tolerance.reason,
+        tolerance_ratio=nan if ratio is None else ratio.value,
+        tolerance_ratio_log_se=nan if ratio is None else ratio.log_standard_error,
         tolerance=measure.tolerance.value,
         tolerance_log_se=measure.tolerance.log_standard_error,
         chance=measure.chance,
         num_rows=measure.num_rows,
+        **measured,
         **compared,
-        **{name: value.value for name, value in known.items()},
-        **{f"{name}_log_se": value.log_standard_error for name, value in known.items()},
-        **{name: mean.value for name, mean in means.items()},
-        **{f"{name}_se": mean.standard_error for name, mean in means.items()},
     )
 
 

@@ -31,12 +31,12 @@ class StateRule:
     """Steps over those of that earlier look, at least. Looks in the benchmark are 1.14 times apart
     or more; where they are closer, answers have had no time to change between two."""
     held_threshold: float = 0.5
-    """The same for a set that was never seen memorising and whose ratio has held. Two standard
-    errors below, those of memorisers were then at most 0.38 (connected graphs, little data), and
-    all that generalised at once passed 0.5."""
+    """What the ratio must pass for a set that was never seen memorising and whose ratio has held.
+    Two standard errors below, ratios of memorisers were then at most 0.38 (connected graphs, little
+    data), and all that generalised at once passed 0.5."""
     fresh_threshold: float = 0.74
-    """The same for a set of which nothing is known yet. Two standard errors below, the ratios of
-    random and of half-learnt labels just after their fit were at most 0.48."""
+    """What the ratio must pass for a set of which nothing is known yet. Two standard errors below,
+    ratios of random and of half-learnt labels just after their fit were at most 0.48."""
     stretch: float = 1.5
     """Steps, over those at which a ratio was first above the threshold, until it has held. At 1.5
     times the step of their fit, memorisers had lost most of what they were to lose."""

@@ -1,8 +1,8 @@
 """τ where every look at the answers is expensive: noise on the whole network.
 
 A bracket is found with two draws. Then all draws answer at three sizes of the noise, and τ is read
-off the line through them, which `tolerance` would find by fourteen more. No answer is asked for
-twice.
+off the line through them. `tolerance` would need fourteen more passes to find it. No answer is
+asked for twice.
 
 Letters: N rows, S draws of the noise.
 """

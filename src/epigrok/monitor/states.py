@@ -16,9 +16,9 @@ then it has *generalised*:
 * the answers to seen inputs are about as predictable from each other as the watched ones are from
   them (`predictability.py`). A network that is smooth between rows it learnt by heart is as firm
   there as a rule is, and its answers are as steady;
-* no more of the answers stood before the seen inputs were learnt than of those to seen inputs
-  (`past_answers.py`). A network with large weights learns rows by heart and hardly moves between
-  them, so its answers there are firm and steady from early on.
+* the watched answers did not stand earlier than the seen ones (`past_answers.py`). A network with
+  large weights learns rows by heart and hardly moves between them, so its answers there are firm
+  and steady from early on.
 
 Which threshold applies depends on what was seen of the set since the fit. Just after the fit the
 training inputs have small margins even while they are being memorised, so the ratio is high and on
@@ -86,18 +86,14 @@ def follow(
         value=reading.ratio, log_standard_error=reading.log_standard_error, reason=reading.reason
     )
     has_held = _has_held(standing, reading, rule)
-    needed = rule.held_threshold if has_held else rule.fresh_threshold
-    if standing.has_memorised:
-        needed = rule.threshold
-    elif standing.has_changed:
-        needed = inf
-    asks = confirm is not None and _would_change_sides(standing, reading, needed, rule)
-    if asks and reading.step < rule.ask_again_over * (standing.refused_step or 0):
+    needed = _needed_ratio(standing, has_held, rule)
+    asks_network = confirm is not None and _would_change_sides(standing, reading, needed, rule)
+    if asks_network and reading.step < rule.ask_again_over * (standing.refused_step or 0):
         return _marked(standing, reading, has_held, rule)
-    if confirm is not None and asks:
+    if confirm is not None and asks_network:
         ratio = confirm()
     if ratio.reason is not None:
-        refused_step = reading.step if asks else standing.refused_step
+        refused_step = reading.step if asks_network else standing.refused_step
         return replace(standing, unreadable=ratio.reason, refused_step=refused_step)
     standing = _marked(standing, reading, has_held, rule)
     lowest, highest = ratio.interval(rule.deviations)
@@ -110,7 +106,7 @@ def follow(
         standing = replace(standing, sure_step=reading.step, has_changed=False)
     elif is_sure and state != "generalised":
         why = held_back
-    was_refused = asks and (state == "generalised") == (standing.state == "generalised")
+    was_refused = asks_network and (state == "generalised") == (standing.state == "generalised")
     return replace(
         standing,
         state=state,
@@ -195,6 +191,15 @@ def _is_by_heart(reading: Reading, rule: StateRule, share: float) -> bool:
     gap = reading.predictability - reading.seen_predictability
     is_wide = reading.seen_predictability < share * reading.predictability
     return is_wide and gap >= rule.by_heart_deviations * reading.predictability_error
+
+
+def _needed_ratio(standing: Standing, has_held: bool, rule: StateRule) -> float:
+    """The threshold that applies to a set."""
+    if standing.has_memorised:
+        return rule.threshold
+    if standing.has_changed:
+        return inf
+    return rule.held_threshold if has_held else rule.fresh_threshold
 
 
 def _has_held(standing: Standing, reading: Reading, rule: StateRule) -> bool:
