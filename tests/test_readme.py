@@ -32,7 +32,7 @@ def test_it_tells_the_errors_that_the_benchmark_found() -> None:
     with (ROOT / "docs/results/detection/rule.csv").open() as file:
         counts = {(row["kinds"], row["who"]): row for row in csv.DictReader(file)}
     found = counts["unseen by rule 6", "monitor"]
-    assert f"On {found['number of kinds']} kinds" in README
+    assert f"on {found['number of kinds']} kinds" in README
     assert f"announced {found['false alarms']} of {found['not generalised']} sets falsely" in README
     assert f"missed {found['missed']} of {found['generalised']} " in README
     noticed = int(found["lost"]) - int(found["loss missed"])

@@ -23,11 +23,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from benchmarks.detection.kinds.networks import Transformer
 from benchmarks.detection.kinds.pictures import SIZE, glyph_rows
 from benchmarks.detection.watch import WAYS
 from epigrok.monitor import GrokMonitor, MonitorSettings
 
 NUM_SEEDS, NUM_STEPS, LOOK_EVERY = 8, 1000, 25
+NUM_LETTERS, LENGTH = 12, 6
 COLUMNS = (
     "recipe", "training rows", "seed", "announced at", "last state", "training accuracy", "ratio",
 )  # fmt: skip
@@ -44,6 +46,8 @@ class Recipe:
     num_classes: int = 2
     num_features: int | None = None
     """Gaussian inputs of so many dimensions; None are pictures of digits."""
+    has_strings: bool = False
+    """Random strings of six letters, and a transformer of one layer to read them."""
     lr: float = 1e-3
 
 
@@ -61,18 +65,32 @@ RECIPES = {
     "4 layers of GELU, 10 classes": Recipe(
         num_rows=150, hidden=(128,) * 4, activation=nn.GELU, num_classes=10
     ),
+    "transformer, strings": Recipe(num_rows=250, has_strings=True, lr=2e-3),
+    "transformer, strings, 3 classes": Recipe(
+        num_rows=250, has_strings=True, num_classes=3, lr=2e-3
+    ),
+    "transformer, strings, 10 classes": Recipe(
+        num_rows=250, has_strings=True, num_classes=10, lr=2e-3
+    ),
 }
 
 
 def inputs(recipe: Recipe, seed: int, number: int) -> Tensor:
     """Rows of a recipe; more of them begin with the same."""
+    if recipe.has_strings:
+        return torch.randint(NUM_LETTERS, (number, LENGTH), generator=torch.manual_seed(seed))
     if recipe.num_features is not None:
         return torch.randn(number, recipe.num_features, generator=torch.manual_seed(seed))
     pictures, _ = glyph_rows(np.random.default_rng(seed), number, 0.3)
     return torch.from_numpy(pictures).float().flatten(1)
 
 
-def network(recipe: Recipe) -> nn.Sequential:
+def network(recipe: Recipe) -> nn.Module:
+    if recipe.has_strings:
+        model = Transformer(LENGTH, recipe.num_classes, vocabulary=NUM_LETTERS, width=48)
+        # As `nn.Embedding` begins, and so most transformers that people write.
+        nn.init.normal_(model.embed.weight)
+        return model
     widths = (recipe.num_features or SIZE**2, *recipe.hidden)
     layers: list[nn.Module] = []
     for width, following in zip(widths, widths[1:]):

@@ -224,8 +224,9 @@ def test_looks_judged_again_end_in_the_same_states(confirms: bool) -> None:
 def test_a_step_may_be_any_whole_number_and_is_saved(tmp_path: Path) -> None:
     monitor = GrokMonitor(untaught_network(), SEEN_X, WATCHED)
     monitor.update(np.int64(3), train_accuracy=0.1)
+    monitor.update(torch.tensor(4), train_loss=torch.tensor(2.0, requires_grad=True))
     monitor.save(tmp_path / "monitor.json")
-    assert json.loads((tmp_path / "monitor.json").read_text())["table"]["step"] == [3, 3]
+    assert json.loads((tmp_path / "monitor.json").read_text())["table"]["step"] == [3, 3, 4, 4]
 
 
 def test_looks_made_in_another_way_are_not_gone_on_from(tmp_path: Path) -> None:
@@ -317,6 +318,14 @@ def test_a_saved_monitor_goes_on_with_the_same_watched_inputs_only(tmp_path: Pat
         other.load_state_dict(saved)
     with pytest.raises(UserError, match="watched other inputs"):
         other.load_state_dict({**saved, "inputs": None})
+
+
+@pytest.mark.parametrize("part", ["table", "standings", "answers", "events", "settings"])
+def test_a_saved_monitor_without_one_of_its_parts_is_damaged(part: str) -> None:
+    monitor = GrokMonitor(untaught_network(), SEEN_X, WATCHED)
+    monitor.update(1)
+    with pytest.raises(UserError, match="the saved monitor is damaged"):
+        monitor.load_state_dict({**monitor.state_dict(), part: None})
 
 
 class ForTokens(nn.Module):
@@ -412,6 +421,7 @@ OF_THE_WRONG_KIND = {
     "MonitorSettings(answered='first')": "answered must be one of all, last, got 'first'",
     "GrokMonitor(model, x, {'a': x}, settings={})": "settings must be MonitorSettings(…), got dict",
     "MonitorSettings(num_rows=99.5)": "num_rows must be a whole number, got 99.5",
+    "GrokMonitor(model, x, {3: x + 1})": "the names of watched sets must be texts, got 3",
     "GrokMonitor(len, x, {'a': x + 1})": "model must be a torch.nn.Module, got builtin_function",
     "GrokMonitor(model, x, {'a': x + 1}, on_event=3)": "on_event must be a function or a list of",
     "GrokMonitor(model, x, {'a': x + 1}).update(1.5)": "step must be a whole number from 0 on",

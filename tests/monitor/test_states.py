@@ -27,6 +27,7 @@ RULE = StateRule(
     by_heart_share=0.5,
     by_heart_deviations=3.0,
     taken_back_share=0.2,
+    taken_back_from=0.3,
     head_threshold=0.5,
     settled_ahead_from=0.2,
     ask_again_over=1.1,
@@ -135,6 +136,16 @@ def test_an_announcement_is_taken_back_where_rows_are_surely_by_heart(
     assert (found.unreadable is None) == (after == "generalised")
     lost = Standing(state="lost", has_generalised=True, has_memorised=True)
     assert follow(lost, by_heart, RULE).state == "lost"
+
+
+@pytest.mark.parametrize(("of_watched", "after"), [(0.29, "generalised"), (0.31, "lost")])
+def test_no_announcement_is_taken_back_for_answers_that_nobody_can_predict(
+    of_watched: float, after: State
+) -> None:
+    by_chance = reading_of(
+        0.9, seen_predictability=-0.1, predictability=of_watched, predictability_error=0.01
+    )
+    assert follow(replace(ANNOUNCED, sure_step=0), by_chance, RULE).state == after
 
 
 def kept_states(looks: list[tuple[int, float, float, float]], start: Standing = ANNOUNCED) -> str:

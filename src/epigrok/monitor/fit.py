@@ -42,4 +42,6 @@ def _number(name: str, value: float | Tensor | None) -> float | None:
         raise UserError(f"{name} must be one number, got a tensor of shape {list(value.shape)}")
     if value is not None and not isinstance(value, Tensor | Real):
         raise UserError(f"{name} must be a number, got {type(value).__name__}")
+    if isinstance(value, Tensor):
+        return float(value.detach())
     return None if value is None else float(value)

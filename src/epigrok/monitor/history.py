@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from math import hypot, isfinite, nan
-from numbers import Integral
+from operator import index
 from typing import Any, SupportsIndex
 
 from epigrok.errors import UserError
@@ -32,14 +32,19 @@ class History:
 
     def require_later(self, step: SupportsIndex) -> int:
         """The step, unless it was looked at already, lies before the last look, or is no step."""
-        if not isinstance(step, Integral) or step < 0:
+        try:
+            whole = index(step)
+        except TypeError:
+            whole = -1
+        if whole < 0:
             raise UserError(f"step must be a whole number from 0 on, got {step!r}")
+        step = whole
         if self.readings and step <= self.readings[-1].step:
             raise UserError(
                 f"step {step} does not come after step {self.readings[-1].step}, which was looked "
                 "at before; after going back, load what was saved at that point"
             )
-        return int(step)
+        return step
 
     def add(
         self,
@@ -177,7 +182,7 @@ class History:
                 step: {name: tuple(found) for name, found in of_sets.items()}
                 for step, of_sets in values["answers"]
             }
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"the saved monitor is damaged: {error!r}") from error
         self.standings, self.events, self.readings = standings, events, readings
         self.answers.of_steps = answers

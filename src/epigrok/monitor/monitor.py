@@ -79,6 +79,8 @@ class GrokMonitor:
                 f"watched must name one set or more, as in {{'held out': inputs}}, and none "
                 f"{SEEN!r}, got {found}"
             )
+        if others := [name for name in watched if not isinstance(name, str)]:
+            raise UserError(f"the names of watched sets must be texts, got {others[0]!r}")
         sets = {name: taken(source, name, self._settings.num_rows)
                 for name, source in {SEEN: seen, **watched}.items()}  # fmt: skip
         for name in watched:
@@ -188,7 +190,9 @@ class GrokMonitor:
         self._restore(values)
 
     def _restore(self, values: Any) -> None:
-        if isinstance(values, Mapping) and isinstance(saved := values.get("settings"), Mapping):
+        if isinstance(values, Mapping) and "settings" in values:
+            if not isinstance(saved := values["settings"], Mapping):
+                raise UserError(f"the saved monitor is damaged: its settings are {saved!r}")
             self._settings.require_like(saved)
         self._history.restore(values, self._watched_digests())
         if values.get("seen") != self._rows[SEEN].digest:

@@ -99,7 +99,7 @@ def follow(
     lowest, highest = ratio.interval(rule.deviations)
     state, why = _state_of(standing, ratio.value, rule), None
     is_sure = lowest >= needed and _is_sure_at_head(reading, rule)
-    if state == "generalised" and _is_by_heart(reading, rule, rule.taken_back_share):
+    if state == "generalised" and _is_taken_back(reading, rule):
         state, why = "lost", _BY_HEART
     elif is_sure and (held_back := _why_held_back(reading, rule)) is None:
         state = "generalised"
@@ -184,6 +184,11 @@ def _why_held_back(reading: Reading, rule: StateRule) -> str | None:
         return _BY_HEART
     error = rule.by_heart_deviations * reading.settled_ahead_error
     return _STOOD_EARLY if reading.settled_ahead >= max(rule.settled_ahead_from, error) else None
+
+
+def _is_taken_back(reading: Reading, rule: StateRule) -> bool:
+    is_predicted = reading.predictability >= rule.taken_back_from
+    return is_predicted and _is_by_heart(reading, rule, rule.taken_back_share)
 
 
 def _is_by_heart(reading: Reading, rule: StateRule, share: float) -> bool:
