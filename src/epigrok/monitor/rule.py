@@ -71,8 +71,8 @@ class StateRule:
     """The same share for a set that was announced already, which is then taken back."""
     taken_back_from: float = 0.25
     """Predictability of watched answers, at least, for that. Below it the announced answers hardly
-    follow from the seen ones, and chance puts seen ones below them now and then: CNNs that were
-    right on 95 % had 0.1. Coin flips had 0.37 or more."""
+    follow from the seen ones, and chance puts seen ones below them now and then: a CNN that was
+    right on 95 % had 0.1. Coin flips learnt from all the rows that are read had 0.37 or more."""
     head_threshold: float = 0.37
     """What the ratio at the head must surely pass, whatever the whole network says."""
     unlearnt_up_to: float = 0.25
