@@ -18,7 +18,7 @@ from epigrok.random_streams import integers, stream_key
 
 Role = Literal[
     "development", "unseen by rule 1", "unseen by rule 3", "unseen by rule 4", "unseen by rule 5",
-    "unseen by rule 6",
+    "unseen by rule 6", "unseen by rule 7",
 ]  # fmt: skip
 ROLES: tuple[Role, ...] = get_args(Role)
 Truth = Literal["generalises", "does not", "loses it", "in between", "blind spot"]

@@ -186,9 +186,9 @@ def test_answers_are_compared_with_those_of_a_tenth_of_the_steps_before() -> Non
     assert len(history.answers.of_steps) < 10
 
 
-def test_answers_are_compared_with_the_last_sure_look_however_long_ago_it_was() -> None:
+def test_answers_are_compared_with_the_first_sure_look_however_long_ago_it_was() -> None:
     history = followed([0.1, 0.1, 0.9, 0.9])
-    assert history.standings["held out"].sure_step == 300
+    assert history.standings["held out"].sure_step == 200
     other = measured(0.45)  # above the threshold, and not surely
     for step in range(400, 3000, 20):
         found = history.add(step, other, FITTED)["held out"]
@@ -201,6 +201,20 @@ def test_answers_are_compared_with_the_last_sure_look_however_long_ago_it_was() 
         assert found.kept == pytest.approx((0.5 - 0.25) / (1.0 - 0.25))
         assert found.state == "lost"
         assert one.readings[-1]["held out"].kept == found.kept
+
+
+def test_a_set_that_is_lost_slowly_is_lost_although_every_look_is_sure() -> None:
+    """A few rows change at each look, and all others stay as they were at the look before."""
+    history = followed([0.1, 0.1, 0.9])
+    look, states, rows = measured(0.9), [], [0, 1, 2, 3] * 64
+    for place in range(16):
+        rows[16 * place : 16 * place + 16] = [1, 2, 3, 0] * 4
+        drifted = {name: replace(part, answers=tuple(rows)) for name, part in look.items()}
+        found = history.add(300 + 50 * place, drifted, FITTED)["held out"]
+        states.append(found.state)
+        assert found.steadiness > RULE.steady_from
+    assert states[:4] == ["generalised"] * 4
+    assert states[-1] == "lost"
 
 
 def test_without_a_metric_the_seen_answers_must_have_stopped_changing() -> None:

@@ -200,16 +200,22 @@ def test_an_earlier_fit_says_nothing_of_what_is_memorised_after_a_change() -> No
     assert not follow(replace(ANNOUNCED, has_memorised=True), after, RULE).has_memorised
 
 
-def test_answers_are_compared_with_the_last_look_that_was_sure() -> None:
+def test_answers_are_compared_with_the_look_that_was_first_sure() -> None:
     sure = follow(SEEN_MEMORISING, reading_of(0.9, 100), RULE)
     assert sure.sure_step == 100
+    assert follow(sure, reading_of(0.9, 200), RULE).sure_step == 100
+    lost = follow(sure, reading_of(0.1, 200), RULE)
+    assert lost.state == "lost"
+    assert follow(lost, reading_of(0.9, 300), RULE).sure_step == 300
+
+
+def test_a_look_that_is_not_sure_is_none_to_compare_with() -> None:
     for reading in (
         reading_of(0.55, 200),  # not by a standard error
         reading_of(0.9, 200, steadiness=0.5),
         reading_of(0.9, 200, train_accuracy=0.3),
     ):
-        assert follow(sure, reading, RULE).sure_step == 100
-    assert follow(sure, reading_of(0.9, 200), RULE).sure_step == 200
+        assert follow(SEEN_MEMORISING, reading, RULE).sure_step is None
 
 
 def test_a_spike_of_the_training_loss_changes_no_state() -> None:

@@ -1,4 +1,4 @@
-"""The kinds that test the sixth rule, which is in force: first run after it was frozen.
+"""The kinds that tested the sixth rule: first run after it was frozen.
 
 Its new clause asks which answers stood before the seen inputs were learnt. So these are networks
 that hardly move between their rows (large weights, large features, slow bodies, frozen ones), with

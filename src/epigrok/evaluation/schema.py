@@ -61,7 +61,7 @@ _TOLERANCE = (
     Column("network_ratio", "number", "the ratio with noise on the whole network, where asked for"),
     Column("network_ratio_log_se", "number", "standard error of its logarithm"),
     Column("steadiness", "number", "Cohen's κ between the answers and those of an earlier look"),
-    Column("kept", "number", "the same with those of the last look sure of 'generalised'"),
+    Column("kept", "number", "the same with those of the look first sure of 'generalised'"),
     Column("settled_ahead", "number", "agreement with early answers, less that of seen ones"),
     Column("settled_ahead_se", "number", "its standard error"),
     Column("predictability", "number", "how well the answers follow from those to seen inputs"),

@@ -16,7 +16,7 @@ from epigrok.monitor.standing import Reading, Standing
 from epigrok.monitor.states import follow
 from epigrok.monitor.tolerance import ToleranceRatio, tolerance_ratio
 
-_FORMAT = 6
+_FORMAT = 7
 """Of what `to_json` writes."""
 
 

@@ -65,7 +65,7 @@ class SetMeasure:
     posterior_epistemic: Mean = Mean()
     """Mutual information under a posterior that was passed."""
     predictability: Mean = Mean()
-    """How well the answers follow from those to the seen inputs: see `predictability.py`."""
+    """How well the answers follow from those to the seen inputs: see `by_heart`."""
     seen_predictability: Mean = Mean()
     """How well seen answers follow from each other, each counted as often as this set has it."""
 

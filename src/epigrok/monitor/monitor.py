@@ -11,19 +11,19 @@ import torch
 from torch import Tensor, nn
 
 from epigrok.errors import UserError
+from epigrok.monitor.by_heart import Predictability, features_from_json
 from epigrok.monitor.fit import SignsOfFit
 from epigrok.monitor.history import History
 from epigrok.monitor.inputs import require_apart, taken
 from epigrok.monitor.measuring import SEEN, HeadDraws, Mean, SetMeasure, measure, measure_network
 from epigrok.monitor.noise import NoisyNetwork
 from epigrok.monitor.past_answers import AnswersOfSets
-from epigrok.monitor.predictability import Predictability
 from epigrok.monitor.readings import Event, MonitorReading
 from epigrok.monitor.set_rows import ModelCall, SetRows
 from epigrok.monitor.settings import MonitorSettings
 from epigrok.monitor.tolerance import Tolerance, ToleranceRatio, tolerance_ratio
 from epigrok.posteriors.calling import Forward
-from epigrok.posteriors.head import NoHeadError
+from epigrok.posteriors.head import HeadInputs, NoHeadError
 from epigrok.posteriors.protocol import Posterior, require_posterior
 from epigrok.uncertainty import EntropyStream, log_probabilities
 
@@ -90,10 +90,10 @@ class GrokMonitor:
             for name, inputs in sets.items()
         }
         self._draws = HeadDraws(self._settings.tolerance)
-        self._predictability = Predictability(self._rows)
         self._history = History(tuple(watched), self._settings.rule)
-        for name, rows in self._rows.items():
-            self._try(name, rows)
+        tried = {name: self._tried(name, rows) for name, rows in self._rows.items()}
+        inputs = {name: found for name, found in tried.items() if found is not None}
+        self._predictability = Predictability(self._rows, inputs)
 
     def update(
         self,
@@ -183,6 +183,7 @@ class GrokMonitor:
             "inputs": self._watched_digests(),
             "seen": self._rows[SEEN].digest,
             "settings": asdict(self._settings),
+            "first features": self._predictability.to_json(),
         }
 
     def load_state_dict(self, values: Mapping[str, Any]) -> None:
@@ -194,8 +195,13 @@ class GrokMonitor:
             if not isinstance(saved := values["settings"], Mapping):
                 raise UserError(f"the saved monitor is damaged: its settings are {saved!r}")
             self._settings.require_like(saved)
+        is_same = isinstance(values, Mapping) and values.get("seen") == self._rows[SEEN].digest
+        features = features_from_json(values.get("first features")) if is_same else {}
         self._history.restore(values, self._watched_digests())
-        if values.get("seen") != self._rows[SEEN].digest:
+        if is_same:
+            self._predictability.take(features)
+        else:
+            # Rows that were not seen then have features of now only, and all must be of one time.
             self._history.answers.forget(SEEN)
 
     @property
@@ -254,13 +260,14 @@ class GrokMonitor:
         found = cache(lambda name: self._network_tolerance(name, noisy()))
         return lambda name: tolerance_ratio(found(name), found(SEEN))
 
-    def _try(self, name: str, rows: SetRows) -> None:
+    @torch.no_grad()
+    def _tried(self, name: str, rows: SetRows) -> HeadInputs | None:
         """Call the model once, so that a mistake shows before training starts."""
         try:
-            if self._settings.noise_on == "network":
-                rows.own_logits(self._call)
-            else:
-                rows.head_inputs(self._call)
+            if self._settings.noise_on == "head":
+                return rows.head_inputs(self._call)
+            rows.own_logits(self._call)
+            return None
         except NoHeadError as error:
             raise UserError(
                 f"{error}; or put the noise on the whole network, with "

@@ -46,7 +46,7 @@ class SetReading:
     steadiness: float = nan
     """Cohen's κ between the answers and those of a look a tenth of the steps before."""
     kept: float = nan
-    """The same with those of the last look that was sure of "generalised"."""
+    """The same with those of the look that was first sure of "generalised"."""
     settled_ahead: float = nan
     """By how much more of these answers than of the seen ones stood at the last look at which
     hardly any seen answer was that of now; nan where there was no such look."""

@@ -11,11 +11,12 @@ class StateRule:
     - `held_threshold`, `fresh_threshold`, `stretch`, `may_fall_to`: these, and eight runs of
       `unseen_3.py`.
     - `seen_steady_from`, `kept_from`, `spike_over`: 26 runs of `unseen_1.py` and `unseen_3.py`.
-    - `by_heart_share`, `by_heart_deviations`: coin flips, and 188 runs up to `unseen_4.py`.
+    - `by_heart_share`, `by_heart_deviations`: coin flips, and 188 runs up to `unseen_4.py`. The
+      width of the kernel on first features (`by_heart/`): transformers among coin flips.
     - `taken_back_share`, `taken_back_from`: coin flips, and a network that was right.
     - `head_threshold` and what follows it: see `docs/experiment-log.md`.
 
-    `unseen_6.py` tests them all: `docs/results/detection`. A ratio "two standard errors below" is
+    `unseen_7.py` tests them all: `docs/results/detection`. A ratio "two standard errors below" is
     the lower end of its interval.
     """
 
@@ -56,7 +57,7 @@ class StateRule:
     fit_may_fall_by: float = 0.15
     """A training set that was fitted stays so down to this much below."""
     kept_from: float = 0.5
-    """Agreement with the answers of the last sure look, above chance, below which most changed. If
+    """Agreement with the answers of the first sure look, above chance, below which most changed. If
     nine in ten were right then, at most six in ten are now; where nine in ten are right at both
     looks, eight in ten agree."""
     spike_over: float = 1.02

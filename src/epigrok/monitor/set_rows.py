@@ -71,14 +71,17 @@ class SetRows:
         """Of the inputs, to know them again."""
         return self._inputs.digest
 
-    def columns(self, most_rows: int, most_columns: int) -> InputColumns | None:
-        """The inputs as a table, where each has one row and all are alike; known after a pass."""
+    @property
+    def is_row_per_input(self) -> bool:
+        """Whether each input has one row; known after a pass."""
         answers_once = self._answered == "last" or all(
             prod(shape[1:-1]) == 1 for shape in self._shapes
         )
-        reads_all = [len(rows) for rows in self._chosen] == list(self._inputs.sizes)
-        has_one_each = answers_once and reads_all
-        return self._inputs.columns(most_rows, most_columns) if has_one_each else None
+        return answers_once and [len(rows) for rows in self._chosen] == list(self._inputs.sizes)
+
+    def columns(self, most_rows: int, most_columns: int) -> InputColumns | None:
+        """The inputs as a table, where each has one row and all are alike; known after a pass."""
+        return self._inputs.columns(most_rows, most_columns) if self.is_row_per_input else None
 
     def head_inputs(self, call: ModelCall) -> HeadInputs:
         """The features of the rows, and the head that answers them."""

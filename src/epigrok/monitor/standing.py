@@ -29,7 +29,7 @@ class Reading:
     reason: str | None = None
     """Why the ratio is unreadable."""
     kept: float = nan
-    """Cohen's κ between the answers to the watched inputs and those of the last sure look; nan
+    """Cohen's κ between the answers to the watched inputs and those of `Standing.sure_step`; nan
     where there is none."""
     train_accuracy: float | None = None
     train_loss: float | None = None
@@ -65,7 +65,7 @@ class Standing:
     above_from: float = 0.0
     """The ratio there, with noise on the head."""
     sure_step: int | None = None
-    """The last look at which all held that an announcement needs."""
+    """The first look, since the set was last announced, at which all held that this needs."""
     changed_since: int | None = None
     """Step at which most answers were first seen to differ from those; None if they do not."""
     has_changed: bool = False

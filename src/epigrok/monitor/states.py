@@ -14,7 +14,7 @@ then it has *generalised*:
   memorise has a high ratio, because the margins of its training inputs are small; but its other
   answers keep changing;
 * the answers to seen inputs are about as predictable from each other as the watched ones are from
-  them (`predictability.py`). A network that is smooth between rows it learnt by heart is as firm
+  them (`by_heart`). A network that is smooth between rows it learnt by heart is as firm
   there as a rule is, and its answers are as steady;
 * the watched answers did not stand earlier than the seen ones (`past_answers.py`). A network with
   large weights learns rows by heart and hardly moves between them, so its answers there are firm
@@ -26,8 +26,9 @@ its way down. A set that was seen memorising needs `threshold`. A set whose rati
 half as many steps again as it took needs `held_threshold`. A set of which neither is known yet
 needs `fresh_threshold`, the highest. A lost set may generalise again.
 
-A set is also *lost* when most of its answers are no longer those of the last look that was sure of
-it: if they were right then, most are wrong now, whatever the ratio says. While the training set is
+A set is also *lost* when most of its answers are no longer those of the look that was first sure of
+it: if they were right then, most are wrong now, whatever the ratio says. Later sure looks do not
+take its place, because a set that is lost slowly stays sure for long. While the training set is
 fitted anew the ratio says nothing, and a network that forgets both sets alike has a ratio of one. A
 spike of the loss changes answers too, and breaks the fit; so without a fit the change must last.
 Such a set has generalised again when the answers have come back, or when it was seen memorising
@@ -80,7 +81,7 @@ def follow(
     before, standing = standing, _compared(standing, reading, is_fitted, rule)
     if not is_fitted:
         is_same = standing.state == before.state
-        why = _why_not_fitted(reading, was_fitted) if is_same else None
+        why = _why_not_fitted(reading, was_fitted) if is_same else reading.reason
         return replace(standing, unreadable=why, above_since=None)
     ratio = ToleranceRatio(
         value=reading.ratio, log_standard_error=reading.log_standard_error, reason=reading.reason
@@ -102,8 +103,11 @@ def follow(
     if state == "generalised" and _is_taken_back(reading, rule):
         state, why = "lost", _BY_HEART
     elif is_sure and (held_back := _why_held_back(reading, rule)) is None:
+        # Answers are compared with the first sure look of a stay, however slowly they drift.
+        sure_step = standing.sure_step if standing.state == "generalised" else None
+        sure_step = reading.step if sure_step is None else sure_step
         state = "generalised"
-        standing = replace(standing, sure_step=reading.step, has_changed=False)
+        standing = replace(standing, sure_step=sure_step, has_changed=False)
     elif is_sure and state != "generalised":
         why = held_back
     was_refused = asks_network and (state == "generalised") == (standing.state == "generalised")
@@ -141,7 +145,7 @@ def _is_steady_on_seen(reading: Reading, was_fitted: bool, rule: StateRule) -> b
 
 
 def _compared(standing: Standing, reading: Reading, is_fitted: bool, rule: StateRule) -> Standing:
-    """The standing after the answers were compared with those of the last sure look."""
+    """The standing after the answers were compared with those of the first sure look."""
     if reading.kept < rule.kept_from:
         since = reading.step if standing.changed_since is None else standing.changed_since
         standing = replace(standing, changed_since=since)

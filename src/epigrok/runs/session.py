@@ -96,9 +96,10 @@ class Session:
     def work(self, stop: StopRequest, lease: Lease) -> None:
         """Take steps until the run is done or a signal asks to stop."""
         self._lease = lease
+        # It looks at the untrained network first, also where the run goes on.
+        self._monitor = RunMonitor(self._config, self._state.model, self._sets)
         restored = self._restored()
         with closing(self._opened_tables(restored)) as self._tables:
-            self._monitor = RunMonitor(self._config, self._state.model, self._sets)
             self._monitor.go_on(self._run.rows("tolerance"))
             self._report_status("running", None)
             if restored is None:

@@ -16,7 +16,7 @@ from epigrok.config import RunConfig
 from epigrok.errors import UserError
 from epigrok.evaluation import EvaluationSet, evaluation_precision, evaluation_sets
 from epigrok.evaluation.schema import TOLERANCE_NAMES
-from epigrok.model import Network
+from epigrok.model import Network, build_model
 from epigrok.monitor import (
     SEEN,
     Event,
@@ -148,6 +148,8 @@ def looks_at_checkpoints(run: Run, device_name: DeviceName = "auto") -> Iterator
     """The rows of a look at each kept checkpoint in order, the training split first."""
     device = choose_device(device_name)
     config, model = run.config, run.model(device=device)
+    # It looks at the untrained network first, as that of the run did.
+    model.load_state_dict(build_model(config).state_dict())
     monitor = RunMonitor(config, model, evaluation_sets(config, run.family(device)))
     for step in run.checkpoints:
         model.load_state_dict(run.model(step, device).state_dict())

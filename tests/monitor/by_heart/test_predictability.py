@@ -1,5 +1,6 @@
 """Predictions of answers from answers: closed forms against refits, and what they tell apart."""
 
+import json
 from dataclasses import replace
 from math import hypot, inf, isnan, nan
 
@@ -8,10 +9,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
+from benchmarks.detection.coin_flips import RECIPES, inputs, network
+from epigrok.errors import UserError
 from epigrok.monitor import SEEN, GrokMonitor, MonitorSettings, StateRule, Tolerance
+from epigrok.monitor.by_heart.predictability import (
+    Predictability,
+    _Predictor,
+    _predictors,
+    _with_clearest,
+)
 from epigrok.monitor.inputs import taken
 from epigrok.monitor.measuring import Mean, SetMeasure
-from epigrok.monitor.predictability import Predictability, _Predictor
 from epigrok.monitor.set_rows import SetRows
 from epigrok.random_streams import integers, normal, stream_key
 
@@ -38,7 +46,7 @@ def kappas(
     rows = {SEEN: rows_of(seen_x), "held out": rows_of(watched_x, "held out")}
     answers = {SEEN: seen_y, "held out": watched_y}
     measured = {n: replace(UNREAD, answers=tuple(y.tolist())) for n, y in answers.items()}
-    found = Predictability(rows).added_to(measured)
+    found = Predictability(rows, {}).added_to(measured)
     return {name: measure.predictability.value for name, measure in found.items()}
 
 
@@ -48,7 +56,8 @@ def drawn(name: str, *shape: int) -> Tensor:
 
 def predictor_of(seen_x: Tensor, own_x: Tensor) -> _Predictor:
     sets = {SEEN: seen_x, "held out": own_x}
-    return _Predictor({name: rows_of(x).columns(1024, 4096) for name, x in sets.items()})
+    columns = {name: rows_of(x).columns(1024, 4096) for name, x in sets.items()}
+    return _predictors(columns, {})[0]
 
 
 def kernel(of: Tensor, seen: Tensor, width_of: Tensor) -> Tensor:
@@ -212,7 +221,7 @@ def test_seen_answers_count_as_often_as_watched_ones_have_them() -> None:
     rows = {SEEN: rows_of(x), "held out": rows_of(watched, "held out")}
     answers = {SEEN: y, "held out": own}
     measured = {n: replace(UNREAD, answers=tuple(a.tolist())) for n, a in answers.items()}
-    found = Predictability(rows).added_to(measured)
+    found = Predictability(rows, {}).added_to(measured)
     own_kappa, seen_kappa = found["held out"].predictability, found["held out"].seen_predictability
     assert own_kappa.value - found[SEEN].predictability.value > 0.1
     error = hypot(own_kappa.standard_error, seen_kappa.standard_error)
@@ -224,7 +233,7 @@ def test_of_many_rows_and_columns_some_are_taken() -> None:
     assert rows_of(x, at_most=3000).columns(1024, 2).numbers.shape == (1024, 2)  # type: ignore[union-attr]
     y = (x[:, 0] > 0).long()
     rows = {SEEN: rows_of(x, at_most=3000)}
-    found = Predictability(rows).added_to({SEEN: replace(UNREAD, answers=tuple(y.tolist()))})
+    found = Predictability(rows, {}).added_to({SEEN: replace(UNREAD, answers=tuple(y.tolist()))})
     assert found[SEEN].predictability.value > 0.8
 
 
@@ -284,3 +293,66 @@ def test_a_rule_that_the_same_network_learns_is_announced() -> None:
     x, watched = drawn("rule:x", 3000, NUM_FEATURES), drawn("rule:watched", 1024, NUM_FEATURES)
     told = monitored(x, (x[:, :5].sum(dim=1) > 0).long(), watched, StateRule())
     assert told.states == {"held out": "generalised"}
+
+
+def test_features_tell_what_raw_inputs_do_not() -> None:
+    """Answers that follow from sums of columns whose single numbers say little of them."""
+    x, watched = drawn("x", 250, 200), drawn("watched", 250, 200)
+    weight = drawn("weight", 200, 2)
+    features = {SEEN: (x @ weight).double(), "held out": (watched @ weight).double()}
+    y, own = ((of[:, 0] > 0).long() for of in features.values())
+    rows = {SEEN: rows_of(x), "held out": rows_of(watched, "held out")}
+    answers = {SEEN: y, "held out": own}
+    measured = {n: replace(UNREAD, answers=tuple(a.tolist())) for n, a in answers.items()}
+    raw = Predictability(rows, {}).added_to(measured)["held out"].predictability
+    both = _predictors({n: r.columns(1024, 4096) for n, r in rows.items()}, features)
+    of_inputs, of_features = (p.agreement(answers)["held out"][0] for p in both)
+    assert of_inputs == raw
+    assert of_features.value > of_inputs.value + 0.3
+
+
+def test_the_kernel_that_tells_sets_apart_more_surely_counts() -> None:
+    vague, sure = (Mean(0.9, 0.2), Mean(0.5, 0.2)), (Mean(0.4, 0.02), Mean(0.2, 0.02))
+    unknown = (Mean(), Mean())
+    for found in ([vague, sure], [sure, vague], [unknown, sure], [sure, unknown]):
+        measured = _with_clearest(UNREAD, found)
+        assert (measured.predictability, measured.seen_predictability) == sure
+    assert isnan(_with_clearest(UNREAD, []).predictability.value)
+
+
+def test_a_monitor_that_goes_on_knows_the_features_of_the_beginning() -> None:
+    x, watched = drawn("x", 120, 6), drawn("watched", 120, 6)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 40), nn.ReLU(), nn.Linear(40, 3))
+    monitor = GrokMonitor(model, x, {"held out": watched})
+    saved = json.loads(json.dumps(monitor.state_dict()))
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(0.3 * torch.randn_like(weight))
+    afresh, resumed = (GrokMonitor(model, x, {"held out": watched}) for _ in range(2))
+    resumed.load_state_dict(saved)
+    readings = [one.update(1)["held out"] for one in (monitor, resumed, afresh)]
+    assert readings[0].predictability == readings[1].predictability
+    assert readings[0].predictability != readings[2].predictability
+    saved["first features"]["held out"][2] = "not base64"
+    with pytest.raises(UserError, match="damaged"):
+        GrokMonitor(model, x, {"held out": watched}).load_state_dict(saved)
+
+
+def test_a_transformer_that_learnt_coin_flips_is_told_by_its_first_features() -> None:
+    """Raw tokens say nothing of what it works with, and its ratio is near one."""
+    recipe = RECIPES["transformer, strings"]
+    x, watched = inputs(recipe, 5, 250), inputs(recipe, 1005, 256)
+    torch.manual_seed(5)
+    labels = torch.randint(2, (250,))
+    model = network(recipe)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=recipe.lr)
+    monitor = GrokMonitor(model, x, {"held out": watched})
+    for _ in range(150):
+        optimiser.zero_grad()
+        cross_entropy(model(x), labels).backward()
+        optimiser.step()
+    found = monitor.update(150)["held out"]
+    late = GrokMonitor(model, x, {"held out": watched}).update(150)["held out"]
+    assert found.predictability - found.seen_predictability > 0.3
+    assert late.predictability - late.seen_predictability < 0.2

@@ -5,12 +5,16 @@ is as firm between rows as on them, and noise cannot tell it from a rule. This c
 between the rows are filled in from the rows, so the rows predict them; but no row predicts another.
 Where one rule answers both sets, both are predicted equally well, or equally badly.
 
-The predictor is ridge regression of the answers on a Gaussian kernel over the raw inputs, with
-$\alpha = (K + \lambda I)^{-1} Y$ and a column of Y for each class. It predicts
+The predictor is ridge regression of the answers on a Gaussian kernel,
+with $\alpha = (K + \lambda I)^{-1} Y$ and a column of Y for each class. It predicts
 
 - watched rows by $K_* \alpha$;
 - each seen row from the others by $Y_n - \alpha_n / [(K + \lambda I)^{-1}]_{nn}$, the closed form
   of leaving that row out (Allen's PRESS).
+
+There are two kernels: of the raw inputs, and of the features that the head got when the monitor was
+made (`first_features.py`). Smooth networks are told by the first, transformers, for which raw
+tokens say little, by the second. The one that tells a watched set further apart counts.
 
 Copies of a row would be predicted by each other, whatever they were learnt from. So a seen row
 counts once, and a watched one that is a copy of it does not count.
@@ -20,26 +24,33 @@ below chance. So watched rows are predicted without one seen row of the same ans
 average over these rows. A rule is predicted less well, corrected for chance, where one answer is
 rare; so seen rows are weighed until their answers are as frequent as those of the watched set.
 
-Letters: N seen rows, M watched rows, C classes, D columns.
+Letters: N seen rows, M watched rows, C classes.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import sqrt
+from math import hypot, inf, isfinite, sqrt
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from epigrok.monitor.by_heart.first_features import (
+    FirstFeatures,
+    features_to_json,
+    first_features,
+)
+from epigrok.monitor.by_heart.kernels import input_distances, kernels_of
 from epigrok.monitor.inputs import InputColumns, evenly_spaced
 from epigrok.monitor.measuring import SEEN, Mean, SetMeasure
 from epigrok.monitor.set_rows import SetRows
+from epigrok.posteriors.head import HeadInputs
 
-_RIDGE = 0.1
-"""λ, the diagonal of K being one."""
-_FEWEST_ROWS = 8
-"""Of the seen set; with so few τ is unreadable anyway."""
+_INPUT_WIDTH, _FEATURE_WIDTH = 1.0, 0.25
+"""Of a kernel, over the median squared distance. The second was chosen on the transformers of
+`benchmarks.detection.coin_flips`: with a wider one they are told less surely."""
 _MOST_ROWS, _MOST_COLUMNS = 1024, 4096
 """Of more, so many are taken, evenly spread: a matrix of all rows might not fit into memory, and
 distances hardly change with more columns."""
@@ -48,42 +59,82 @@ distances hardly change with more columns."""
 class Predictability:
     """Predicts the answers to the seen and the watched inputs of a monitor."""
 
-    def __init__(self, rows: Mapping[str, SetRows]) -> None:
-        self._rows = rows
-        self._predictor: _Predictor | None = None
+    def __init__(self, rows: Mapping[str, SetRows], inputs: Mapping[str, HeadInputs]) -> None:
+        """The sets after a pass, and what their head got then, where there is a head."""
+        self._columns = {name: own.columns(_MOST_ROWS, _MOST_COLUMNS) for name, own in rows.items()}
+        known = {n: found for n, found in inputs.items() if self._columns[n] is not None}
+        self.take(first_features(known) if SEEN in known else {})
+
+    def take(self, features: FirstFeatures) -> None:
+        """Go on with the first features of an earlier process."""
+        self._features, self._predictors = features, _predictors(self._columns, features)
+
+    def to_json(self) -> dict[str, Any]:
+        """The first features, for `features_from_json`: a later process could not find them out."""
+        return features_to_json(self._features)
 
     def added_to(self, measured: Mapping[str, SetMeasure]) -> dict[str, SetMeasure]:
         """What was measured, with Cohen's κ between the answers to each set and the predicted ones.
 
         NaN where an input has several answers, or where inputs cannot be compared.
         """
-        if self._predictor is None:
-            # Not at the start: which rows are read is known once the model was called.
-            columns = {name: rows.columns(_MOST_ROWS, _MOST_COLUMNS)
-                       for name, rows in self._rows.items()}  # fmt: skip
-            self._predictor = _Predictor(columns)
         answers = {name: torch.tensor(found.answers) for name, found in measured.items()}
         picked = {name: own[evenly_spaced(len(own), _MOST_ROWS)] for name, own in answers.items()}
-        return {
-            name: replace(measured[name], predictability=own, seen_predictability=seen)
-            for name, (own, seen) in self._predictor.agreement(picked).items()
-        }
+        found = [predictor.agreement(picked) for predictor in self._predictors]
+        return {name: _with_clearest(of_set, [kappas[name] for kappas in found])
+                for name, of_set in measured.items()}  # fmt: skip
+
+
+def _with_clearest(measured: SetMeasure, found: list[tuple[Mean, Mean]]) -> SetMeasure:
+    """With the two κ that differ most surely."""
+
+    def clearness(kappas: tuple[Mean, Mean]) -> float:
+        own, seen = kappas
+        gap = (own.value - seen.value) / hypot(own.standard_error, seen.standard_error)
+        return gap if isfinite(gap) else -inf
+
+    own, seen = max(found, key=clearness, default=(Mean(), Mean()))
+    return replace(measured, predictability=own, seen_predictability=seen)
+
+
+def _predictors(
+    columns: Mapping[str, InputColumns | None], features: FirstFeatures
+) -> list["_Predictor"]:
+    """From the raw inputs and from the first features, as far as these are known."""
+    known = {name: own for name, own in columns.items() if own is not None}
+    if SEEN not in known:
+        return []
+    seen = known[SEEN]
+    rows = {name: own.new_rows(seen if name != SEEN else None) for name, own in known.items()}
+    rows = {name: chosen for name, chosen in rows.items() if len(chosen)}
+    of_inputs = {
+        name: input_distances(known[name].rows(chosen), seen.rows(rows[SEEN]))
+        for name, chosen in rows.items()
+        if known[name].is_like(seen)
+    }
+    picked = {name: own[evenly_spaced(len(own), _MOST_ROWS)] for name, own in features.items()}
+    of_features = {
+        name: torch.cdist(picked[name][chosen], picked[SEEN][rows[SEEN]]).square()
+        for name, chosen in rows.items()
+        if name in picked
+    }
+    return [
+        _Predictor(kernels_of(distances, width), rows)
+        for distances, width in ((of_inputs, _INPUT_WIDTH), (of_features, _FEATURE_WIDTH))
+    ]
 
 
 class _Predictor:
-    """Of the answers to all sets whose inputs can be compared with the seen ones."""
+    """Of the answers to all sets, through one kernel of each with the seen one."""
 
-    def __init__(self, columns: Mapping[str, InputColumns | None]) -> None:
-        seen = columns[SEEN]
-        alike = {name: own for name, own in columns.items()
-                 if own is not None and seen is not None and own.is_like(seen)}  # fmt: skip
-        self._rows = {name: own.new_rows(seen if name != SEEN else None)
-                      for name, own in alike.items()}  # fmt: skip
-        new = {name: own.rows(self._rows[name]) for name, own in alike.items()}
-        kernels = _kernels({name: own for name, own in new.items() if own.digests})
+    def __init__(
+        self, kernels: dict[str, Float[Tensor, "_ N"]], rows: Mapping[str, Int[Tensor, " _"]]
+    ) -> None:
+        """The kernels, that of the seen set with λ on its diagonal, and which rows they are of."""
+        self._rows = rows
         self._sizes = {name: len(kernel) for name, kernel in kernels.items() if name != SEEN}
         self._inverse_NN: Tensor | None = None
-        if kernels:
+        if SEEN in kernels:
             inverse_NN = torch.linalg.inv(kernels.pop(SEEN))
             # Single precision is enough from here on, and every look multiplies with these.
             self._inverse_NN = inverse_NN.float()
@@ -121,37 +172,6 @@ class _Predictor:
         found = map(of_set, place_M.split(sizes), predicted_M.split(sizes))
         seen = _agreement(place_N, predicted_N, num_classes)
         return {**unknown, SEEN: (seen, Mean()), **dict(zip(self._sizes, found))}
-
-
-def _kernels(columns: Mapping[str, InputColumns]) -> dict[str, Float[Tensor, "_ N"]]:
-    """Of each set with the seen one; with λ on the diagonal of the seen set's own."""
-    seen = columns.get(SEEN)
-    if seen is None or len(seen.numbers) < _FEWEST_ROWS:
-        return {}
-    distances = {name: _squared_distances(own, seen) for name, own in columns.items()}
-    is_pair_NN = ~torch.eye(len(seen.numbers), dtype=torch.bool)
-    width = float(distances[SEEN][is_pair_NN].median())
-    if not width > 0.0:
-        return {}
-    kernels = {name: (-squared / width).exp() for name, squared in distances.items()}
-    kernels[SEEN].diagonal().add_(_RIDGE)
-    return {name: kernel for name, kernel in kernels.items() if bool(kernel.isfinite().all())}
-
-
-def _squared_distances(of: InputColumns, seen: InputColumns) -> Float[Tensor, "M N"]:
-    """Between rows: numbers in units of their spread over the seen rows; names equal or not."""
-    known = seen.numbers.where(seen.numbers.isfinite(), torch.nan)
-    mean_D = known.nanmean(dim=0)
-    spread_D = (known - mean_D).square().nanmean(dim=0).sqrt()
-    # Rounding gives a constant column some spread, too. What is missing is taken for the mean.
-    varies_D = spread_D > 1e-9 * known.nan_to_num().abs().amax(dim=0)
-    left, right = (
-        ((part.numbers - mean_D) / spread_D)[:, varies_D].nan_to_num(0.0, 0.0, 0.0)
-        for part in (of, seen)
-    )
-    # Two names that differ count as much as two numbers do on average.
-    unequal_MN = torch.stack([(row != seen.names).sum(dim=1) for row in of.names])
-    return torch.cdist(left, right).square() + 2.0 * unequal_MN
 
 
 def _agreement(
