@@ -75,7 +75,7 @@ def _learnt() -> list[Spec]:
                    watches="first", **adamw(5e-4, 0.05))),
         _yes("sectors, turned a little", "sectors-turned", ResidualMLP,
              Phase(data=_SECTORS, steps=1000, batch=64, **adamw(2e-3, 0.05)),
-             Phase(data=partial(_SECTORS, turn=0.02), steps=1500, batch=64,
+             Phase(data=partial(_SECTORS, turn=0.01), steps=1500, batch=64, watches="first",
                    **adamw(2e-3, 0.05))),
     ]  # fmt: skip
 
