@@ -2,19 +2,16 @@
 
 import csv
 import re
-import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 
+from benchmarks import fates, front_figure, prose_numbers, result_tables
+from benchmarks.front_figure import EU, LEARNS, NARROWED, SEEN, STATE, STEP, UNSEEN
+from benchmarks.verdicts.table import verdicts
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import fates, front_figure, prose_numbers, result_tables  # noqa: E402
-from benchmarks.front_figure import EU, LEARNS, NARROWED, SEEN, STATE, STEP, UNSEEN  # noqa: E402
-from benchmarks.verdicts.table import verdicts  # noqa: E402
-
 RESULTS = ROOT / "docs/results"
 
 

@@ -1,6 +1,5 @@
 """The rules that judge the paper's claims, on made-up grids whose answers are known."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,16 +17,12 @@ from made_up_grids import (
     write_runs,
 )
 
+from benchmarks.verdicts.claims import rank_correlation
+from benchmarks.verdicts.evidence import methods_of
+from benchmarks.verdicts.table import CLAIMS, verdicts
 from epigrok.config import RunConfig
 from epigrok.errors import UserError
 from epigrok.sweeps.description import Sweep, prepare
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.verdicts.claims import rank_correlation  # noqa: E402
-from benchmarks.verdicts.evidence import methods_of  # noqa: E402
-from benchmarks.verdicts.table import CLAIMS, verdicts  # noqa: E402
 
 Rows = dict[tuple[str, str], dict[str, str]]
 WORLDS: dict[str, World] = {"agrees": as_the_paper_says, "does not": the_other_way_round}

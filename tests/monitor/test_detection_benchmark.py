@@ -1,6 +1,5 @@
 """The detection benchmark at a tiny size, and the scores it rests on."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,20 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.detection import records, scores  # noqa: E402
-from benchmarks.detection.judging import Verdict  # noqa: E402
-from benchmarks.detection.kinds import data_1, data_3  # noqa: E402
-from benchmarks.detection.kinds.suite import SUITE  # noqa: E402
-from benchmarks.detection.rivals import table_of  # noqa: E402
-from benchmarks.detection.run import record  # noqa: E402
-from benchmarks.detection.statistics import STATISTICS, table_of_looks  # noqa: E402
-from benchmarks.detection.stretch import laplace_ratio  # noqa: E402
-from benchmarks.detection.training import build  # noqa: E402
-from benchmarks.detection.watch import COLUMNS, watched_rows  # noqa: E402
-from benchmarks.detection.watched import (  # noqa: E402
+from benchmarks.detection import records, scores
+from benchmarks.detection.judging import Verdict
+from benchmarks.detection.kinds import data_1, data_3
+from benchmarks.detection.kinds.suite import SUITE
+from benchmarks.detection.rivals import table_of
+from benchmarks.detection.run import record
+from benchmarks.detection.statistics import STATISTICS, table_of_looks
+from benchmarks.detection.stretch import laplace_ratio
+from benchmarks.detection.training import build
+from benchmarks.detection.watch import COLUMNS, watched_rows
+from benchmarks.detection.watched import (
     count_row,
     labelled,
     looks_in,
@@ -29,8 +25,8 @@ from benchmarks.detection.watched import (  # noqa: E402
     sets_of,
     statistic_rows,
 )
-from benchmarks.detection.watched import verdict as verdict_of  # noqa: E402
-from benchmarks.detection.whole_network import Pick, network_tolerances  # noqa: E402
+from benchmarks.detection.watched import verdict as verdict_of
+from benchmarks.detection.whole_network import Pick, network_tolerances
 
 
 @pytest.fixture(scope="module")

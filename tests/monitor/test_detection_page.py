@@ -1,17 +1,13 @@
 """The page about the detection benchmark, whose tables and numbers have tests of their own."""
 
 import csv
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.detection.kinds.suite import SUITE  # noqa: E402
-from benchmarks.detection.watch import WAYS  # noqa: E402
-from benchmarks.detection.watched import (  # noqa: E402
+from benchmarks.detection.kinds.suite import SUITE
+from benchmarks.detection.watch import WAYS
+from benchmarks.detection.watched import (
     TESTS,
     looks_in,
     rule_rows,
@@ -19,6 +15,7 @@ from benchmarks.detection.watched import (  # noqa: E402
     verdict,
 )
 
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "results" / "detection"
 
 
