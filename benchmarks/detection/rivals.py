@@ -103,7 +103,7 @@ def _stood_before(looks: Sequence[Mapping[str, Any]]) -> np.ndarray:
     """Where the rule says that watched answers stood before the seen ones were learnt."""
     ahead, error = (_numbers_in(looks, f"settled_ahead{end}") for end in ("", "_se"))
     rule = StateRule()
-    least = np.maximum(rule.settled_ahead_from, rule.by_heart_deviations * error)
+    least = np.maximum(rule.settled_ahead_from, rule.settled_ahead_deviations * error)
     return np.asarray(ahead >= least)
 
 

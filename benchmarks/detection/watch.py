@@ -61,7 +61,7 @@ WAYS = {
     "without the whole network": Way(confirms=False),
     "without waiting": _without(held_threshold=_LOWEST, fresh_threshold=_LOWEST),
     "without steady answers": _without(steady_from=-1.0),
-    "without predictability": _without(by_heart_deviations=inf, taken_back_share=0.0),
+    "without predictability": _without(by_heart_deviations=inf),
     "without answers before the fit": _without(settled_ahead_from=inf),
     "without answers kept": _without(kept_from=-2.0),
 }

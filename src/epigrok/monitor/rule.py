@@ -66,8 +66,7 @@ class StateRule:
     """Rows are learnt by heart where the predictability of seen answers is below this share of that
     of watched ones."""
     by_heart_deviations: float = 3.0
-    """Standard errors by which it must lie below that of watched ones at least; the same for
-    `settled_ahead_from`."""
+    """Standard errors by which it must lie below that of watched ones at least."""
     taken_back_share: float = 0.25
     """The same share for a set that was announced already, which is then taken back."""
     taken_back_from: float = 0.25
@@ -83,6 +82,8 @@ class StateRule:
     """How much more of the watched answers than of the seen ones may have stood then. Where rows
     were learnt by heart with large weights it was 0.3 to 0.7; where a rule was learnt, 0.04 at the
     most."""
+    settled_ahead_deviations: float = 3.0
+    """Standard errors that it must be above zero at least."""
     ask_again_over: float = 1.1
     """Steps, over those at which the whole network did not confirm a change, until it is asked
     again."""

@@ -186,7 +186,7 @@ def _why_held_back(reading: Reading, rule: StateRule) -> str | None:
     """What says that rows were learnt by heart, although the ratio is high."""
     if _is_by_heart(reading, rule, rule.by_heart_share):
         return _BY_HEART
-    error = rule.by_heart_deviations * reading.settled_ahead_error
+    error = rule.settled_ahead_deviations * reading.settled_ahead_error
     return _STOOD_EARLY if reading.settled_ahead >= max(rule.settled_ahead_from, error) else None
 
 
