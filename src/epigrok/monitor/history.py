@@ -18,6 +18,7 @@ from epigrok.monitor.tolerance import ToleranceRatio, tolerance_ratio
 
 _FORMAT = 7
 """Of what `to_json` writes."""
+_SIGNS = ("train_accuracy", "train_loss")
 
 
 class History:
@@ -69,16 +70,16 @@ class History:
         earlier = self.answers.earlier(step)
         seen_steadiness = agreement(earlier.get(SEEN, ()), seen.answers)
         sets = {SEEN: set_reading(seen, steadiness=seen_steadiness)}
+        settled_ahead = self.answers.settled_ahead(answers)
         for name, before in self.standings.items():
             ratio = tolerance_ratio(measured[name].tolerance, seen.tolerance)
-            settled_ahead = self.answers.settled_ahead(name, answers)
             found = set_reading(
                 measured[name],
                 ratio,
                 steadiness=agreement(earlier.get(name, ()), answers[name]),
                 kept=agreement(self.answers.at(before.sure_step).get(name, ()), answers[name]),
-                settled_ahead=settled_ahead.value,
-                settled_ahead_se=settled_ahead.standard_error,
+                settled_ahead=settled_ahead[name].value,
+                settled_ahead_se=settled_ahead[name].standard_error,
             )
             reading = _reading(step, found, sets[SEEN], fit, ratio.reason)
             confirm = _Once(network_ratio, name) if network_ratio is not None else None
@@ -135,7 +136,7 @@ class History:
     def table(self) -> dict[str, list[Any]]:
         """Columns of all looks, one row per look and set: for pandas, polars or DuckDB."""
         rows = [row for reading in self.readings for row in reading.rows()]
-        names = ("step", "set", *COLUMNS, "train_accuracy", "train_loss", "seconds")
+        names = ("step", "set", *COLUMNS, *_SIGNS, "seconds")
         return {name: [row[name] for row in rows] for name in names}
 
     def to_json(self) -> dict[str, Any]:
@@ -149,7 +150,10 @@ class History:
                 [step, {name: list(found) for name, found in answers.items()}]
                 for step, answers in self.answers.of_steps.items()
             ],
-            "table": {name: [_written(v) for v in col] for name, col in self.table().items()},
+            "table": {
+                name: [_written(value, name in _SIGNS) for value in column]
+                for name, column in self.table().items()
+            },
         }
 
     def restore(self, values: Any, inputs: Mapping[str, str] | None = None) -> None:
@@ -159,8 +163,7 @@ class History:
             values: That, and under "inputs" the digests of the watched sets.
             inputs: The digests that these must have.
         """
-        if not isinstance(values, Mapping) or values.get("format") != _FORMAT:
-            raise UserError("this is not a saved monitor, or one of another version of epigrok")
+        require_format(values)
         if (watched := values.get("watched")) != list(self.standings):
             raise UserError(
                 f"the saved monitor watched {watched}, this one watches "
@@ -186,6 +189,12 @@ class History:
             raise UserError(f"the saved monitor is damaged: {error!r}") from error
         self.standings, self.events, self.readings = standings, events, readings
         self.answers.of_steps = answers
+
+
+def require_format(values: Any) -> None:
+    """Refuse what `to_json` of this version did not write."""
+    if not isinstance(values, Mapping) or values.get("format") != _FORMAT:
+        raise UserError("this is not a saved monitor, or one of another version of epigrok")
 
 
 def _reading(
@@ -239,8 +248,11 @@ def _recorded(found: SetReading) -> Callable[[], ToleranceRatio]:
     return lambda: ratio
 
 
-def _written(value: Any) -> Any:
-    return None if isinstance(value, float) and not isfinite(value) else value
+def _written(value: Any, keeps_nan: bool) -> Any:
+    if not isinstance(value, float) or isfinite(value):
+        return value
+    # A sign of fit that is no number was passed; null says that none was.
+    return str(value) if keeps_nan else None
 
 
 def readings_in(table: Mapping[str, list[Any]]) -> list[MonitorReading]:
@@ -261,7 +273,11 @@ def readings_in(table: Mapping[str, list[Any]]) -> list[MonitorReading]:
         MonitorReading(
             step=step,
             sets={row["set"]: reading(row) for row in of_step},
-            **{name: of_step[0][name] for name in ("train_accuracy", "train_loss", "seconds")},
+            **{
+                name: None if of_step[0][name] is None else float(of_step[0][name])
+                for name in _SIGNS
+            },
+            seconds=of_step[0]["seconds"],
         )
         for step, of_step in looks.items()
     ]

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 from torch.utils.data import (
     BatchSampler,
@@ -37,39 +36,6 @@ _MOST_COMPARED = 65_536
 """Inputs of a set that are compared with another set's."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class InputColumns:
-    """Inputs as a table, one row each."""
-
-    numbers: Float[Tensor, "N numbers"]
-    names: Int[Tensor, "N names"]
-    """Tokens and other whole numbers, of which it only matters whether two are equal."""
-
-    digests: tuple[bytes, ...]
-    """Of each row, with the columns that were left out."""
-
-    def rows(self, chosen: Int[Tensor, " M"]) -> "InputColumns":
-        """Some of them."""
-        digests = tuple(self.digests[place] for place in chosen.tolist())
-        return InputColumns(numbers=self.numbers[chosen], names=self.names[chosen], digests=digests)
-
-    def new_rows(self, known: "InputColumns | None" = None) -> Int[Tensor, " M"]:
-        """Indices of the rows that are a copy neither of an earlier one nor of a known one."""
-        old = frozenset() if known is None else frozenset(known.digests)
-        first: dict[bytes, int] = {}
-        for place, digest in enumerate(self.digests):
-            if digest not in old:
-                first.setdefault(digest, place)
-        return torch.tensor(list(first.values()), dtype=torch.long)
-
-    def is_like(self, other: "InputColumns") -> bool:
-        """Whether both have the same columns."""
-        return (self.numbers.shape[1], self.names.shape[1]) == (
-            other.numbers.shape[1],
-            other.names.shape[1],
-        )
-
-
 @dataclass(frozen=True)
 class InputSet:
     """Batches of inputs, as the model is called on them."""
@@ -87,40 +53,25 @@ class InputSet:
     @property
     def described(self) -> str:
         """Types and shapes of the first batch."""
-        parts = [f"{part.dtype} of shape {list(part.shape)}" for part in _tensors(self.batches[0])]
+        parts = [
+            f"{part.dtype} of shape {list(part.shape)}" for part in tensors_in(self.batches[0])
+        ]
         return ", ".join(parts)
 
     @property
     def digest(self) -> str:
         """Of the inputs taken, in their order."""
-        rows = (digest for batch in self.batches for digest in _digests(batch))
+        rows = (digest for batch in self.batches for digest in digests_of(batch))
         return blake2b(b"".join(rows), digest_size=16).hexdigest()
 
-    def columns(self, most_rows: int, most_columns: int) -> InputColumns | None:
-        """The inputs as a table; of too many rows or columns, some that are evenly spread.
+    def to(self, device: torch.device, dtypes: Mapping[torch.dtype, torch.dtype]) -> "InputSet":
+        """The same inputs on another device, in other precisions."""
 
-        None where batches differ in more than their length.
-        """
-        parts = [list(_tensors(batch)) for batch in self.batches]
-        if len({tuple(part.shape[1:] for part in batch) for batch in parts}) > 1:
-            return None
-        rows = evenly_spaced(sum(self.sizes), most_rows)
-        flat = [torch.cat(same).cpu()[rows].reshape(len(rows), -1) for same in zip(*parts)]
-        whole = [part[:, evenly_spaced(part.shape[1], most_columns)] for part in flat]
-        numbers = [part for part in whole if part.is_floating_point() or part.dtype == torch.uint8]
-        names = [part for part in whole if all(part is not number for number in numbers)]
-        nothing = whole[0].new_zeros(len(whole[0]), 0)
-        digests = [digest for batch in self.batches for digest in _digests(batch)]
-        return InputColumns(
-            numbers=torch.cat([part.double() for part in [nothing, *numbers]], dim=1),
-            names=torch.cat([part.long() for part in [nothing, *names]], dim=1),
-            digests=tuple(digests[row] for row in rows.tolist()),
-        )
+        def moved(part: Tensor) -> Tensor:
+            return part.to(device, dtypes.get(part.dtype, part.dtype))
 
-    def to(self, device: torch.device) -> "InputSet":
-        """The same inputs on another device."""
-        moved = tuple(_each_tensor(batch, lambda part: part.to(device)) for batch in self.batches)
-        return InputSet(self.name, moved, self.identities)
+        batches = tuple(_each_tensor(batch, moved) for batch in self.batches)
+        return InputSet(self.name, batches, self.identities)
 
 
 def taken(source: Any, name: str, at_most: int) -> InputSet:
@@ -132,12 +83,12 @@ def taken(source: Any, name: str, at_most: int) -> InputSet:
     is_whole = isinstance(source, Tensor | tuple | Mapping)
     compared = _first(_without_labels(source), _MOST_COMPARED) if is_whole else None
     parts = batches if compared is None else (compared, *batches)
-    return InputSet(name, batches, frozenset(d for part in parts for d in _digests(part)))
+    return InputSet(name, batches, frozenset(d for part in parts for d in digests_of(part)))
 
 
 def require_apart(watched: InputSet, seen: InputSet) -> None:
     """Refuse a watched set that is mostly part of the seen one."""
-    rows = [digest for batch in watched.batches for digest in _digests(batch)]
+    rows = [digest for batch in watched.batches for digest in digests_of(batch)]
     num_shared = sum(digest in seen.identities for digest in rows)
     if 2 * num_shared >= len(rows):
         raise UserError(
@@ -148,7 +99,7 @@ def require_apart(watched: InputSet, seen: InputSet) -> None:
 
 def num_inputs(batch: Any) -> int:
     """The length of a batch: that of its first tensor."""
-    return next(len(part) for part in _tensors(batch))
+    return next(len(part) for part in tensors_in(batch))
 
 
 def _batches(source: Any, name: str, at_most: int) -> Iterator[Any]:
@@ -161,7 +112,7 @@ def _batches(source: Any, name: str, at_most: int) -> Iterator[Any]:
     if isinstance(source, DataLoader) and _takes_all(source):
         yield from _of_dataset(source.dataset, source.collate_fn, source.batch_size, name, at_most)
         return
-    if isinstance(source, Dataset) and not isinstance(source, IterableDataset):
+    if _is_data_set(source):
         yield from _of_dataset(source, default_collate, None, name, at_most)
         return
     if isinstance(source, str) or not isinstance(source, Iterable):
@@ -173,12 +124,21 @@ def _batches(source: Any, name: str, at_most: int) -> Iterator[Any]:
     num_left = at_most
     for batch in source:
         inputs = _inputs_in(batch) if is_loader else _without_labels(batch)
-        inputs = _first(_checked(inputs, name), num_left)
+        # Copies: a caller may fill its buffer anew.
+        inputs = _each_tensor(_first(_checked(inputs, name), num_left), Tensor.clone)
         num_left -= num_inputs(inputs)
         if num_inputs(inputs):
             yield inputs
         if num_left == 0:
             return
+
+
+def _is_data_set(source: Any) -> bool:
+    """Whether it gives an example for each index, also where another library made it."""
+    if isinstance(source, Dataset):
+        return not isinstance(source, IterableDataset)
+    is_known = isinstance(source, DataLoader | list | str | np.ndarray)
+    return not is_known and hasattr(source, "__getitem__") and hasattr(source, "__len__")
 
 
 def _takes_all(loader: DataLoader[Any]) -> bool:
@@ -197,8 +157,27 @@ def _of_dataset(
     chosen = evenly_spaced(len(dataset), at_most).tolist()
     size = batch_size or _INPUTS_PER_BATCH
     for start in range(0, len(chosen), size):
-        batch = collate([dataset[index] for index in chosen[start : start + size]])
+        examples = [_with_tensors(dataset[index]) for index in chosen[start : start + size]]
+        try:
+            batch = collate(examples)
+        except (RuntimeError, TypeError) as error:
+            raise UserError(
+                f"the examples of {name} do not make a batch ({str(error).splitlines()[0]}); pass "
+                "a DataLoader with a collate_fn, or a list of batches"
+            ) from error
         yield _checked(_inputs_in(batch), name)
+
+
+def _with_tensors(example: Any) -> Any:
+    """Tokens in lists, as data sets of other libraries have them, are one tensor each."""
+    if not isinstance(example, Mapping):
+        return example
+    return {name: torch.tensor(part, device="cpu") if _is_numbers(part) else part
+            for name, part in example.items()}  # fmt: skip
+
+
+def _is_numbers(part: Any) -> bool:
+    return isinstance(part, list) and all(isinstance(number, int | float) for number in part)
 
 
 def _inputs_in(batch: Any) -> Any:
@@ -209,7 +188,7 @@ def _inputs_in(batch: Any) -> Any:
 
 
 def _checked(batch: Any, name: str) -> Any:
-    tensors = list(_tensors(batch))
+    tensors = list(tensors_in(batch))
     if not tensors:
         raise UserError(
             f"{name} holds no tensor, but {type(batch).__name__}; make tensors of it, with "
@@ -235,7 +214,8 @@ def evenly_spaced(number: int, at_most: int) -> Tensor:
     """Evenly spaced indices, so that a set in order of its classes is taken fairly."""
     # Float32 has no odd whole numbers above 2^24; below, it chooses the rows that it always chose.
     dtype = torch.float32 if number <= 2**24 else torch.float64
-    return torch.linspace(0, number - 1, min(number, at_most), dtype=dtype).round().long()
+    spaced = torch.linspace(0, number - 1, min(number, at_most), dtype=dtype, device="cpu")
+    return spaced.round().long()
 
 
 def _picked(batch: Any, index: Tensor) -> Any:
@@ -257,21 +237,22 @@ def _each_tensor(batch: Any, change: Any) -> Any:
     return batch
 
 
-def _tensors(batch: Any) -> Iterator[Tensor]:
+def tensors_in(batch: Any) -> Iterator[Tensor]:
+    """All tensors of a batch, in an order that depends on their names alone."""
     if isinstance(batch, Tensor):
         yield batch
     elif isinstance(batch, Mapping):
         # By name: another mapping may have the same entries in another order.
         for name in sorted(batch, key=str):
-            yield from _tensors(batch[name])
+            yield from tensors_in(batch[name])
     elif isinstance(batch, tuple | list):
         for part in batch:
-            yield from _tensors(part)
+            yield from tensors_in(part)
 
 
-def _digests(batch: Any) -> Iterator[bytes]:
+def digests_of(batch: Any) -> Iterator[bytes]:
     """A digest of each input, of all tensors that belong to it."""
-    parts = [_bytes_of_rows(part) for part in _tensors(batch)]
+    parts = [_bytes_of_rows(part) for part in tensors_in(batch)]
     for rows in zip(*parts):
         yield blake2b(b"".join(row.tobytes() for row in rows), digest_size=16).digest()
 

@@ -42,6 +42,8 @@ class Mean:
     @classmethod
     def of(cls, values_N: Float[Tensor, " N"]) -> "Mean":
         """Of these values, taken as independent."""
+        if not len(values_N):
+            return cls()
         values_N = values_N.double()
         spread = float(values_N.std()) if len(values_N) > 1 else nan
         return cls(float(values_N.mean()), spread / sqrt(len(values_N)))
@@ -171,7 +173,7 @@ def mutual_information(logits: Iterable[Float[Tensor, "_ N C"]]) -> Float[Tensor
 
     In float32, unlike `epigrok.decompose`: under noise that changes one answer in ten it is large.
     """
-    num_samples, sum_NC, entropy_N = 0, torch.tensor(0.0), torch.tensor(0.0)
+    num_samples, sum_NC, entropy_N = 0, *torch.zeros(2, device="cpu")
     for logits_SNC in logits:
         probs_SNC, entropy_SN = _predictions(logits_SNC)
         sum_NC = sum_NC + probs_SNC.sum(dim=0)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from epigrok.errors import UserError
 from epigrok.monitor.by_heart import Predictability, features_from_json
 from epigrok.monitor.fit import SignsOfFit
-from epigrok.monitor.history import History
+from epigrok.monitor.history import History, require_format
 from epigrok.monitor.inputs import require_apart, taken
 from epigrok.monitor.measuring import SEEN, HeadDraws, Mean, SetMeasure, measure, measure_network
 from epigrok.monitor.noise import NoisyNetwork
@@ -93,7 +93,8 @@ class GrokMonitor:
         self._history = History(tuple(watched), self._settings.rule)
         tried = {name: self._tried(name, rows) for name, rows in self._rows.items()}
         inputs = {name: found for name, found in tried.items() if found is not None}
-        self._predictability = Predictability(self._rows, inputs)
+        share = self._settings.rule.by_heart_share
+        self._predictability = Predictability(self._rows, inputs, share)
 
     def update(
         self,
@@ -174,7 +175,7 @@ class GrokMonitor:
             values = read_json(Path(path))
         except (OSError, ValueError) as error:
             raise UserError(f"cannot read the monitor saved in {path}: {error}") from error
-        self._restore(values)
+        self.load_state_dict(values)
 
     def state_dict(self) -> dict[str, Any]:
         """All looks, for a checkpoint: numbers, texts, lists and dictionaries only."""
@@ -186,21 +187,20 @@ class GrokMonitor:
             "first features": self._predictability.to_json(),
         }
 
-    def load_state_dict(self, values: Mapping[str, Any]) -> None:
+    def load_state_dict(self, values: Any) -> None:
         """Go on from what `state_dict` returned, with the same watched inputs and settings."""
-        self._restore(values)
-
-    def _restore(self, values: Any) -> None:
-        if isinstance(values, Mapping) and "settings" in values:
-            if not isinstance(saved := values["settings"], Mapping):
-                raise UserError(f"the saved monitor is damaged: its settings are {saved!r}")
-            self._settings.require_like(saved)
-        is_same = isinstance(values, Mapping) and values.get("seen") == self._rows[SEEN].digest
-        features = features_from_json(values.get("first features")) if is_same else {}
-        self._history.restore(values, self._watched_digests())
+        require_format(values)
+        if not isinstance(saved := values.get("settings"), Mapping):
+            raise UserError(f"the saved monitor is damaged: its settings are {saved!r}")
+        self._settings.require_like(saved)
+        is_same = values.get("seen") == self._rows[SEEN].digest
+        predictability = self._predictability
         if is_same:
-            self._predictability.take(features)
-        else:
+            features = features_from_json(values.get("first features"))
+            predictability = predictability.going_on(features)
+        self._history.restore(values, self._watched_digests())
+        self._predictability = predictability
+        if not is_same:
             # Rows that were not seen then have features of now only, and all must be of one time.
             self._history.answers.forget(SEEN)
 
@@ -243,7 +243,11 @@ class GrokMonitor:
         tolerance = self._settings.tolerance
         if self._settings.noise_on == "network":
             return measure_network(self._rows, self._call, tolerance)
-        inputs = {name: rows.head_inputs(self._call) for name, rows in self._rows.items()}
+        inputs: dict[str, HeadInputs] = {}
+        for name, rows in self._rows.items():
+            found = rows.head_inputs(self._call)
+            # One copy of the head for all sets: that of a large vocabulary takes gigabytes.
+            inputs[name] = replace(found, head=inputs[SEEN].head) if inputs else found
         return measure(inputs, tolerance, self._draws)
 
     def _network_ratio(

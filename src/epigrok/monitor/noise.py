@@ -22,6 +22,8 @@ from epigrok.random_streams import normal, normal_of_streams, stream_key
 
 HeadNoise = tuple[Float[Tensor, "S C D"], Float[Tensor, "S C"]]
 """Some draws of standard normal noise for the weights and the bias of a head."""
+_NUMBERS_AT_A_TIME = 2**24
+"""Drawn at once: 64 MB of them, and half a gigabyte while they are drawn."""
 
 
 def head_answers(inputs: HeadInputs, settings: ToleranceSettings) -> AnswersAtScale:
@@ -83,32 +85,66 @@ class NoisyNetwork:
         self, scale: float, draw: int, inputs: Any, forward: Forward | None = None
     ) -> Float[Tensor, "N C"]:
         """Its logits under one draw of noise of this size; size 0 is no noise."""
-        noise = self._noise(draw) if scale else {}
+        noise = self._noise(draw) if scale else ()
         noisy = {
             name: (self._named[name] * (1.0 + scale * added)).to(self._named[name].dtype)
-            for name, added in noise.items()
+            for name, added in noise
         }
         return swapped_logits(self._model, noisy, inputs, forward).flatten(0, -2)
 
 
 def _network_noise(
     named: Mapping[str, Tensor], settings: ToleranceSettings
-) -> Callable[[int], dict[str, Tensor]]:
+) -> Callable[[int], Iterable[tuple[str, Tensor]]]:
     """Noise for these parameters by the number of the draw; kept where the network is small."""
-    keys = [stream_key(settings.seed, f"tolerance:{name}") for name in named]
-    sizes = [values.numel() for values in named.values()]
+    groups = list(_drawn_together(named))
 
-    def draw_noise(draw: int) -> dict[str, Tensor]:
-        # All at once: a GPU would wait for the host most of the time.
-        flat = normal_of_streams(keys, sizes, draw, next(iter(named.values())).device)
-        parts = flat.split(sizes)
-        return {
-            name: part.view(values.shape).to(values.device)
-            for (name, values), part in zip(named.items(), parts)
-        }
+    def draw_noise(draw: int) -> Iterator[tuple[str, Tensor]]:
+        # Group by group, so that a large network's noise never stands in memory whole.
+        for group in groups:
+            yield from _noise_of(group, settings, draw).items()
 
-    is_small = draws_at_a_time(settings, sum(sizes)) == settings.num_draws
-    return cache(draw_noise) if is_small else draw_noise
+    num_numbers = sum(values.numel() for values in named.values())
+    is_small = draws_at_a_time(settings, num_numbers) == settings.num_draws
+    return cache(lambda draw: list(draw_noise(draw))) if is_small else draw_noise
+
+
+def _drawn_together(named: Mapping[str, Tensor]) -> Iterator[dict[str, Tensor]]:
+    """Groups of parameters whose noise is drawn at once; a very large one is alone."""
+    group: dict[str, Tensor] = {}
+    size = 0
+    for name, values in named.items():
+        if group and size + values.numel() > _NUMBERS_AT_A_TIME:
+            yield group
+            group, size = {}, 0
+        group[name] = values
+        size += values.numel()
+    yield group
+
+
+def _noise_of(
+    group: Mapping[str, Tensor], settings: ToleranceSettings, draw: int
+) -> dict[str, Tensor]:
+    keys = [stream_key(settings.seed, f"tolerance:{name}") for name in group]
+    first, *others = group.values()
+    if not others:
+        return {name: _in_blocks(keys[0], first, draw) for name in group}
+    # All at once: a GPU would wait for the host most of the time.
+    sizes = [values.numel() for values in group.values()]
+    parts = normal_of_streams(keys, sizes, draw, first.device).split(sizes)
+    return {
+        name: part.view(values.shape).to(values.device)
+        for (name, values), part in zip(group.items(), parts)
+    }
+
+
+def _in_blocks(key: int, values: Tensor, draw: int) -> Tensor:
+    """Noise for one parameter: a draw takes eight times the memory of what it returns."""
+    noise = torch.empty(values.numel(), device=values.device)
+    for start in range(0, len(noise), _NUMBERS_AT_A_TIME):
+        block = noise[start : start + _NUMBERS_AT_A_TIME]
+        block.copy_(normal(key, (len(block),), draw, values.device, start))
+    return noise.view(values.shape)
 
 
 def row_tolerances(inputs: HeadInputs, settings: ToleranceSettings) -> Float[Tensor, " N"]:
@@ -155,6 +191,9 @@ def logit_noise_parts(
     """The same, as many draws at a time as memory should hold; `drawn` saves drawing again."""
     weight_CD, bias_C = inputs.head.weight_CD, inputs.head.bias_C
     num_rows, num_classes = len(inputs.features_ND), len(weight_CD)
+    if weight_CD.numel() > _NUMBERS_AT_A_TIME:
+        yield from (_added_by_blocks(inputs, settings, d)[None] for d in range(settings.num_draws))
+        return
     at_a_time = draws_at_a_time(settings, max(num_rows * num_classes, weight_CD.numel()))
     for noise_SCD, noise_SC in drawn or head_noise(inputs.head, settings, at_a_time):
         # One product for all draws: with few classes, one for each would take three times as long.
@@ -164,24 +203,46 @@ def logit_noise_parts(
         yield added_SNC if bias_C is None else added_SNC + (bias_C * noise_SC)[:, None]
 
 
+def _added_by_blocks(
+    inputs: HeadInputs, settings: ToleranceSettings, draw: int
+) -> Float[Tensor, "N C"]:
+    """What one draw adds to the logits of a large head, some classes at a time."""
+    head, features_ND = inputs.head, inputs.features_ND
+    num_classes, width = head.weight_CD.shape
+    of_weight, of_bias = _head_keys(settings)
+    size = max(1, _NUMBERS_AT_A_TIME // width)
+    parts = []
+    for start in range(0, num_classes, size):
+        weight = head.weight_CD[start : start + size]
+        noise = normal(of_weight, tuple(weight.shape), draw, weight.device, start * width)
+        parts.append(features_ND @ (weight * noise).T)
+    added_NC = torch.cat(parts, dim=1)
+    if head.bias_C is None:
+        return added_NC
+    return added_NC + head.bias_C * normal(of_bias, (num_classes,), draw, head.bias_C.device)
+
+
 def draws_at_a_time(settings: ToleranceSettings, numbers_per_draw: int) -> int:
     """Draws whose numbers take at most 64 MB; at least one."""
-    return min(settings.num_draws, max(1, 2**24 // max(1, numbers_per_draw)))
+    return min(settings.num_draws, max(1, _NUMBERS_AT_A_TIME // max(1, numbers_per_draw)))
 
 
 def head_noise(head: Head, settings: ToleranceSettings, at_a_time: int) -> Iterator[HeadNoise]:
     """Noise for the weights and the bias of a head: a function of its shape and the settings."""
     num_classes, width = head.weight_CD.shape
     device = head.weight_CD.device
-    of_weight, of_bias = (
-        stream_key(settings.seed, f"tolerance:head:{part}") for part in ("weight", "bias")
-    )
+    of_weight, of_bias = _head_keys(settings)
     for start in range(0, settings.num_draws, at_a_time):
         draws = range(start, min(start + at_a_time, settings.num_draws))
         yield (
             torch.stack([normal(of_weight, (num_classes, width), d, device) for d in draws]),
             torch.stack([normal(of_bias, (num_classes,), d, device) for d in draws]),
         )
+
+
+def _head_keys(settings: ToleranceSettings) -> list[int]:
+    """The streams of the noise on the weights and on the bias."""
+    return [stream_key(settings.seed, f"tolerance:head:{part}") for part in ("weight", "bias")]
 
 
 def answers_of(logits: Float[Tensor, "*rows C"]) -> Int[Tensor, "*rows"]:

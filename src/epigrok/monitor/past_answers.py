@@ -40,7 +40,7 @@ class PastAnswers:
         """Those of the latest look that is early enough to compare steady answers with."""
         return self.at(earlier_step(self.of_steps, step, self._rule))
 
-    def settled_ahead(self, name: str, now: AnswersOfSets) -> Mean:
+    def settled_ahead(self, now: AnswersOfSets) -> dict[str, Mean]:
         """By how much more of a set's answers than of the seen ones stood before these were learnt.
 
         That is at the last look at which hardly any seen answer was that of now. NaN where no such
@@ -48,11 +48,13 @@ class PastAnswers:
         """
         step = self._last_unlearnt(now[SEEN])
         if step is None:
-            return Mean()
+            return dict.fromkeys(now, Mean())
         then = self.at(step)
-        watched, seen = (agreement(then.get(which, ()), now[which]) for which in (name, SEEN))
-        errors = _error(watched, now[name]), _error(seen, now[SEEN])
-        return Mean(watched - seen, hypot(*errors))
+        kappa = {name: agreement(then.get(name, ()), own) for name, own in now.items()}
+        error = {name: _error(kappa[name], own) for name, own in now.items()}
+        return {
+            name: Mean(kappa[name] - kappa[SEEN], hypot(error[name], error[SEEN])) for name in now
+        }
 
     def forget(self, name: str) -> None:
         """Leave a set out of all looks: its rows are others from now on."""
@@ -105,14 +107,16 @@ def agreement(before: tuple[int, ...], now: tuple[int, ...]) -> float:
 
 def agreements(before: list[tuple[int, ...]], now: tuple[int, ...]) -> Float[Tensor, " L"]:
     """Cohen's κ between the answers of each earlier look and those of now."""
-    before_LN, now_N = torch.tensor(before), torch.tensor(now)
-    num_classes = int(max(before_LN.max(), now_N.max())) + 1
-    return chance_corrected_agreement(now_N, before_LN, max(1, num_classes))
+    # Renumbered, because a vocabulary has many more answers than are given.
+    given, rows_LN = torch.tensor([now, *before], device="cpu").unique(return_inverse=True)
+    # Answers that are not known, as of logits that are not finite, stay below zero.
+    rows_LN -= int((given < 0).sum())
+    return chance_corrected_agreement(rows_LN[0], rows_LN[1:], len(given))
 
 
 def _error(kappa: float, now: tuple[int, ...]) -> float:
     """Standard error of κ with these answers, whose shares are taken as known."""
-    counts_C = torch.tensor(now).unique(return_counts=True)[1].double()
+    counts_C = torch.tensor(now, device="cpu").unique(return_counts=True)[1].double()
     chance = float((counts_C / len(now)).square().sum())
     if chance == 1.0:
         return nan

@@ -17,7 +17,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from epigrok.errors import UserError
-from epigrok.monitor.inputs import InputColumns, InputSet
+from epigrok.monitor.input_columns import InputColumns, columns_of
+from epigrok.monitor.inputs import InputSet
 from epigrok.monitor.noise import NoisyNetwork, answers_of
 from epigrok.monitor.searching import searched_tolerance
 from epigrok.monitor.tolerance import Tolerance, ToleranceSettings
@@ -42,6 +43,12 @@ class ModelCall:
         """Where the model's inputs belong."""
         return next(self.model.parameters()).device
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """The model's precision: that of its first parameter that has one."""
+        kinds = (weight.dtype for weight in self.model.parameters())
+        return next((kind for kind in kinds if kind.is_floating_point), torch.float32)
+
     def head_pass(self, inputs: Any, known_head: str | None = None) -> HeadPass:
         """One pass, seen from the head; cheaper where the head is known from an earlier one."""
         return head_pass(self.model, inputs, self.forward, head=known_head or self.head)
@@ -52,6 +59,8 @@ class SetRows:
 
     def __init__(self, inputs: InputSet, answered: Answered, at_most: int) -> None:
         self._inputs, self._answered, self._at_most = inputs, answered, at_most
+        self._first_dtype: torch.dtype | None = None
+        self._moved: tuple[tuple[torch.device, torch.dtype], InputSet] | None = None
         self._shapes: list[tuple[int, ...]] = []
         self._chosen: list[Tensor] = []
         self._head: str | None = None
@@ -77,15 +86,18 @@ class SetRows:
         answers_once = self._answered == "last" or all(
             prod(shape[1:-1]) == 1 for shape in self._shapes
         )
-        return answers_once and [len(rows) for rows in self._chosen] == list(self._inputs.sizes)
+        sizes = list(self._inputs.sizes)
+        # A model may return the positions of all sequences as rows, as many as were chosen of them.
+        has_own = [shape[0] for shape in self._shapes] == sizes
+        return answers_once and has_own and [len(rows) for rows in self._chosen] == sizes
 
     def columns(self, most_rows: int, most_columns: int) -> InputColumns | None:
         """The inputs as a table, where each has one row and all are alike; known after a pass."""
-        return self._inputs.columns(most_rows, most_columns) if self.is_row_per_input else None
+        return columns_of(self._inputs, most_rows, most_columns) if self.is_row_per_input else None
 
     def head_inputs(self, call: ModelCall) -> HeadInputs:
         """The features of the rows, and the head that answers them."""
-        inputs = self._inputs = self._inputs.to(call.device)
+        inputs = self._at_model(call)
         features = []
         for place, batch in enumerate(inputs.batches):
             seen = call.head_pass(batch, self._head)
@@ -96,7 +108,7 @@ class SetRows:
 
     def own_logits(self, call: ModelCall) -> Float[Tensor, "N C"]:
         """The network's own logits of the rows, whatever its output layer is."""
-        inputs = self._inputs = self._inputs.to(call.device)
+        inputs = self._at_model(call)
         parts = []
         with evaluating(call.model):
             for place, batch in enumerate(inputs.batches):
@@ -127,20 +139,29 @@ class SetRows:
         self, call: ModelCall, posterior: Posterior, num_samples: int
     ) -> Iterator[Float[Tensor, "N C"]]:
         """The logits of all rows under each sample of a posterior."""
-        batches = self._inputs.batches
+        batches = self._at_model(call).batches
         with evaluating(call.model):
             for parts in sampled_logits(call.model, posterior, batches, num_samples, call.forward):
                 chosen = zip(parts, self._chosen)
                 yield torch.cat([logits.flatten(0, -2)[rows] for logits, rows in chosen])
 
+    def _at_model(self, call: ModelCall) -> InputSet:
+        """The inputs where the model is; converted as it was, if they had its precision."""
+        place = call.device, call.dtype
+        self._first_dtype = self._first_dtype or call.dtype
+        if self._moved is None or self._moved[0] != place:
+            self._moved = place, self._inputs.to(call.device, {self._first_dtype: call.dtype})
+        return self._moved[1]
+
     def _logits_by(self, call: ModelCall) -> Callable[[Any, Any], Float[Tensor, "N C"]]:
         """A `Forward` that answers all rows, whatever its inputs."""
+        batches = self._at_model(call).batches
 
         def forward(model: Any, _: Any) -> Tensor:
             return torch.cat(
                 [
                     network_logits(model, batch, call.forward).flatten(0, -2)[rows]
-                    for batch, rows in zip(self._inputs.batches, self._chosen)
+                    for batch, rows in zip(batches, self._chosen)
                 ]
             )
 
@@ -169,7 +190,7 @@ def chosen_rows(
         is_counted.cpu().flatten(1) if is_counted.ndim > 1 else is_counted.cpu()[:, None]
     )
     num_inputs, num_positions = is_counted_BT.shape
-    position_T = torch.arange(num_positions)
+    position_T = torch.arange(num_positions, device="cpu")
     if answered == "last":
         # The last of each sequence that counts; sequences without any have no row.
         last_B = (position_T + 1).where(is_counted_BT, 0).amax(dim=1) - 1

@@ -39,6 +39,8 @@ class MonitorSettings:
                 raise UserError(f"{name} must be one of {', '.join(known)}, got {value!r}")
         if not isinstance(self.num_rows, Integral):
             raise UserError(f"num_rows must be a whole number, got {self.num_rows!r}")
+        # NumPy's whole numbers cannot be saved.
+        object.__setattr__(self, "num_rows", int(self.num_rows))
         if self.num_rows < self.tolerance.fewest_rows:
             raise UserError(
                 f"num_rows {self.num_rows} is too few: below {self.tolerance.fewest_rows} the "

@@ -39,7 +39,8 @@ announcement is taken back, and may come again.
 
 The head is read at every look, because that is cheap. Where it puts a set on the other side of the
 threshold, the whole network is read too, and decides: behind a layer norm wrong answers can become
-as firm at the head as right ones. Where it says no, it is not asked again at once.
+as firm at the head as right ones. Where it says no, it is not asked again at once; until then the
+set stays what it is, unless it is taken back.
 
 A ratio that cannot be read leaves the state as it was and says why; changed answers still count.
 """
@@ -90,12 +91,13 @@ def follow(
     needed = _needed_ratio(standing, has_held, rule)
     asks_network = confirm is not None and _would_change_sides(standing, reading, needed, rule)
     if asks_network and reading.step < rule.ask_again_over * (standing.refused_step or 0):
-        return _marked(standing, reading, has_held, rule)
+        return _while_refused(_marked(standing, reading, has_held, rule), reading, rule)
     if confirm is not None and asks_network:
         ratio = confirm()
     if ratio.reason is not None:
-        refused_step = reading.step if asks_network else standing.refused_step
-        return replace(standing, unreadable=ratio.reason, refused_step=refused_step)
+        if asks_network:
+            standing = _refused(standing, reading, rule)
+        return replace(standing, unreadable=ratio.reason)
     standing = _marked(standing, reading, has_held, rule)
     lowest, highest = ratio.interval(rule.deviations)
     state, why = _state_of(standing, ratio.value, rule), None
@@ -107,7 +109,7 @@ def follow(
         sure_step = standing.sure_step if standing.state == "generalised" else None
         sure_step = reading.step if sure_step is None else sure_step
         state = "generalised"
-        standing = replace(standing, sure_step=sure_step, has_changed=False)
+        standing = replace(standing, sure_step=sure_step, has_changed=False, changed_since=None)
     elif is_sure and state != "generalised":
         why = held_back
     was_refused = asks_network and (state == "generalised") == (standing.state == "generalised")
@@ -120,6 +122,23 @@ def follow(
         has_generalised=standing.has_generalised or state == "generalised",
         has_memorised=standing.has_memorised or highest < rule.threshold,
     )
+
+
+def _refused(standing: Standing, reading: Reading, rule: StateRule) -> Standing:
+    """The standing after the whole network could not be read: the head has to do, once fitted."""
+    standing = replace(standing, refused_step=reading.step)
+    if standing.state != "fitting":
+        return standing
+    state = _state_of(standing, reading.ratio, rule)
+    return replace(standing, state=state, since_step=reading.step)
+
+
+def _while_refused(standing: Standing, reading: Reading, rule: StateRule) -> Standing:
+    """The standing while the whole network, which did not confirm a change, is not asked again."""
+    if standing.state == "generalised" and _is_taken_back(reading, rule):
+        return replace(standing, state="lost", since_step=reading.step, unreadable=_BY_HEART)
+    why = f"the whole network did not agree at step {standing.refused_step}"
+    return replace(standing, unreadable=why)
 
 
 def _is_fitted(reading: Reading, was_fitted: bool, rule: StateRule) -> bool:

@@ -238,7 +238,7 @@ def counted_positions(
                 f"{name}: shape {list(part.shape)}, the predictions' is {list(shape)}; they must "
                 "have an entry for each prediction"
             )
-        is_counted &= part.bool().view(shape).to(logits.device)
+        is_counted &= part.bool().reshape(shape).to(logits.device)
     return is_counted
 
 

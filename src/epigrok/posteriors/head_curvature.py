@@ -128,7 +128,7 @@ def labelled_features(
                 ) from error
             labels = labels_at_their_logits(model, batch, labels, ignore_index)
             is_counted = counted_positions(seen.logits, inputs, labels, ignore_index=ignore_index)
-            answers_N = labels.to(seen.logits.device).view(is_counted.shape)[is_counted]
+            answers_N = labels.to(seen.logits.device).reshape(is_counted.shape)[is_counted]
             _require_classes(answers_N, seen.logits.shape[-1])
             yield seen.head, (seen.features[is_counted], answers_N.long())
             name = seen.head.weight_name

@@ -23,6 +23,7 @@ from epigrok.monitor.measuring import Mean, SetMeasure
 from epigrok.monitor.set_rows import SetRows
 from epigrok.random_streams import integers, normal, stream_key
 
+SHARE = StateRule().by_heart_share
 UNREAD = SetMeasure(
     num_rows=0,
     tolerance=Tolerance(value=nan, reason="not measured"),
@@ -37,6 +38,7 @@ def rows_of(inputs: object, name: str = SEEN, at_most: int = 1024) -> SetRows:
     """As after a pass of a model that answers each input once."""
     found = SetRows(taken(inputs, name, at_most), "all", at_most)
     found._chosen = [torch.arange(size) for size in found._inputs.sizes]
+    found._shapes = [(size, 3) for size in found._inputs.sizes]
     return found
 
 
@@ -46,7 +48,7 @@ def kappas(
     rows = {SEEN: rows_of(seen_x), "held out": rows_of(watched_x, "held out")}
     answers = {SEEN: seen_y, "held out": watched_y}
     measured = {n: replace(UNREAD, answers=tuple(y.tolist())) for n, y in answers.items()}
-    found = Predictability(rows, {}).added_to(measured)
+    found = Predictability(rows, {}, SHARE).added_to(measured)
     return {name: measure.predictability.value for name, measure in found.items()}
 
 
@@ -221,7 +223,7 @@ def test_seen_answers_count_as_often_as_watched_ones_have_them() -> None:
     rows = {SEEN: rows_of(x), "held out": rows_of(watched, "held out")}
     answers = {SEEN: y, "held out": own}
     measured = {n: replace(UNREAD, answers=tuple(a.tolist())) for n, a in answers.items()}
-    found = Predictability(rows, {}).added_to(measured)
+    found = Predictability(rows, {}, SHARE).added_to(measured)
     own_kappa, seen_kappa = found["held out"].predictability, found["held out"].seen_predictability
     assert own_kappa.value - found[SEEN].predictability.value > 0.1
     error = hypot(own_kappa.standard_error, seen_kappa.standard_error)
@@ -233,7 +235,9 @@ def test_of_many_rows_and_columns_some_are_taken() -> None:
     assert rows_of(x, at_most=3000).columns(1024, 2).numbers.shape == (1024, 2)  # type: ignore[union-attr]
     y = (x[:, 0] > 0).long()
     rows = {SEEN: rows_of(x, at_most=3000)}
-    found = Predictability(rows, {}).added_to({SEEN: replace(UNREAD, answers=tuple(y.tolist()))})
+    found = Predictability(rows, {}, SHARE).added_to(
+        {SEEN: replace(UNREAD, answers=tuple(y.tolist()))}
+    )
     assert found[SEEN].predictability.value > 0.8
 
 
@@ -304,7 +308,7 @@ def test_features_tell_what_raw_inputs_do_not() -> None:
     rows = {SEEN: rows_of(x), "held out": rows_of(watched, "held out")}
     answers = {SEEN: y, "held out": own}
     measured = {n: replace(UNREAD, answers=tuple(a.tolist())) for n, a in answers.items()}
-    raw = Predictability(rows, {}).added_to(measured)["held out"].predictability
+    raw = Predictability(rows, {}, SHARE).added_to(measured)["held out"].predictability
     both = _predictors({n: r.columns(1024, 4096) for n, r in rows.items()}, features)
     of_inputs, of_features = (p.agreement(answers)["held out"][0] for p in both)
     assert of_inputs == raw
@@ -315,9 +319,14 @@ def test_the_kernel_that_tells_sets_apart_more_surely_counts() -> None:
     vague, sure = (Mean(0.9, 0.2), Mean(0.5, 0.2)), (Mean(0.4, 0.02), Mean(0.2, 0.02))
     unknown = (Mean(), Mean())
     for found in ([vague, sure], [sure, vague], [unknown, sure], [sure, unknown]):
-        measured = _with_clearest(UNREAD, found)
+        measured = _with_clearest(UNREAD, found, SHARE)
         assert (measured.predictability, measured.seen_predictability) == sure
-    assert isnan(_with_clearest(UNREAD, []).predictability.value)
+    assert isnan(_with_clearest(UNREAD, [], SHARE).predictability.value)
+    # What tells more surely must not hide what says "by heart".
+    by_heart, surer = (Mean(0.4, 0.07), Mean(0.1, 0.07)), (Mean(0.95, 0.02), Mean(0.6, 0.02))
+    for found in ([by_heart, surer], [surer, by_heart]):
+        measured = _with_clearest(UNREAD, found, SHARE)
+        assert (measured.predictability, measured.seen_predictability) == by_heart
 
 
 def test_a_monitor_that_goes_on_knows_the_features_of_the_beginning() -> None:

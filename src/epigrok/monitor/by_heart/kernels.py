@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from epigrok.monitor.inputs import InputColumns
+from epigrok.monitor.input_columns import InputColumns
 from epigrok.monitor.measuring import SEEN
 
 _RIDGE = 0.1
@@ -22,7 +22,7 @@ def kernels_of(
     """From squared distances, with λ on the diagonal of the seen set's own; none of few rows."""
     if SEEN not in distances or len(distances[SEEN]) < _FEWEST_ROWS:
         return {}
-    is_pair_NN = ~torch.eye(len(distances[SEEN]), dtype=torch.bool)
+    is_pair_NN = ~torch.eye(len(distances[SEEN]), dtype=torch.bool, device="cpu")
     width = relative_width * float(distances[SEEN][is_pair_NN].median())
     if not width > 0.0:
         return {}

@@ -14,7 +14,8 @@ with $\alpha = (K + \lambda I)^{-1} Y$ and a column of Y for each class. It pred
 
 There are two kernels: of the raw inputs, and of the features that the head got when the monitor was
 made (`first_features.py`). Smooth networks are told by the first, transformers, for which raw
-tokens say little, by the second. The one that tells a watched set further apart counts.
+tokens say little, by the second. The one that says "by heart" counts; where both do or neither
+does, the one that tells a watched set further apart from the seen one.
 
 Copies of a row would be predicted by each other, whatever they were learnt from. So a seen row
 counts once, and a watched one that is a copy of it does not count.
@@ -28,8 +29,9 @@ Letters: N seen rows, M watched rows, C classes.
 """
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
-from math import hypot, inf, isfinite, sqrt
+from math import hypot, inf, isfinite, isnan, sqrt
 from typing import Any
 
 import torch
@@ -37,13 +39,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from epigrok.errors import UserError
 from epigrok.monitor.by_heart.first_features import (
     FirstFeatures,
     features_to_json,
     first_features,
 )
 from epigrok.monitor.by_heart.kernels import input_distances, kernels_of
-from epigrok.monitor.inputs import InputColumns, evenly_spaced
+from epigrok.monitor.input_columns import InputColumns
+from epigrok.monitor.inputs import evenly_spaced
 from epigrok.monitor.measuring import SEEN, Mean, SetMeasure
 from epigrok.monitor.set_rows import SetRows
 from epigrok.posteriors.head import HeadInputs
@@ -59,15 +63,35 @@ distances hardly change with more columns."""
 class Predictability:
     """Predicts the answers to the seen and the watched inputs of a monitor."""
 
-    def __init__(self, rows: Mapping[str, SetRows], inputs: Mapping[str, HeadInputs]) -> None:
-        """The sets after a pass, and what their head got then, where there is a head."""
+    def __init__(
+        self, rows: Mapping[str, SetRows], inputs: Mapping[str, HeadInputs], share: float
+    ) -> None:
+        """The sets after a pass, and what their head got then, where there is a head.
+
+        Args:
+            rows: Of each set.
+            inputs: Of each set that has a head.
+            share: Of the watched answers' predictability that the seen ones lack if learnt by
+                heart.
+        """
+        self._share = share
         self._columns = {name: own.columns(_MOST_ROWS, _MOST_COLUMNS) for name, own in rows.items()}
         known = {n: found for n, found in inputs.items() if self._columns[n] is not None}
-        self.take(first_features(known) if SEEN in known else {})
+        self._features = first_features(known) if SEEN in known else {}
+        self._predictors = _predictors(self._columns, self._features)
 
-    def take(self, features: FirstFeatures) -> None:
-        """Go on with the first features of an earlier process."""
-        self._features, self._predictors = features, _predictors(self._columns, features)
+    def going_on(self, features: FirstFeatures) -> "Predictability":
+        """The same with the first features of an earlier process."""
+        lengths, own_lengths = (
+            {name: len(of_set) for name, of_set in found.items()}
+            for found in (features, self._features)
+        )
+        widths = {of_set.shape[1] for of_set in features.values()}
+        if lengths != own_lengths or len(widths) > 1:
+            raise UserError("the saved monitor is damaged: its features are not those of its rows")
+        other = copy(self)
+        other._features, other._predictors = features, _predictors(self._columns, features)
+        return other
 
     def to_json(self) -> dict[str, Any]:
         """The first features, for `features_from_json`: a later process could not find them out."""
@@ -78,22 +102,28 @@ class Predictability:
 
         NaN where an input has several answers, or where inputs cannot be compared.
         """
-        answers = {name: torch.tensor(found.answers) for name, found in measured.items()}
+        answers = {
+            name: torch.tensor(found.answers, dtype=torch.long, device="cpu")
+            for name, found in measured.items()
+        }
         picked = {name: own[evenly_spaced(len(own), _MOST_ROWS)] for name, own in answers.items()}
         found = [predictor.agreement(picked) for predictor in self._predictors]
-        return {name: _with_clearest(of_set, [kappas[name] for kappas in found])
+        return {name: _with_clearest(of_set, [kappas[name] for kappas in found], self._share)
                 for name, of_set in measured.items()}  # fmt: skip
 
 
-def _with_clearest(measured: SetMeasure, found: list[tuple[Mean, Mean]]) -> SetMeasure:
-    """With the two κ that differ most surely."""
+def _with_clearest(
+    measured: SetMeasure, found: list[tuple[Mean, Mean]], share: float
+) -> SetMeasure:
+    """With the two κ that say "by heart", or else those that differ most surely."""
 
-    def clearness(kappas: tuple[Mean, Mean]) -> float:
+    def clearness(kappas: tuple[Mean, Mean]) -> tuple[bool, float]:
         own, seen = kappas
         gap = (own.value - seen.value) / hypot(own.standard_error, seen.standard_error)
-        return gap if isfinite(gap) else -inf
+        return seen.value < share * own.value, gap if isfinite(gap) else -inf
 
-    own, seen = max(found, key=clearness, default=(Mean(), Mean()))
+    known = [kappas for kappas in found if not isnan(kappas[0].value)]
+    own, seen = max(known, key=clearness, default=(Mean(), Mean()))
     return replace(measured, predictability=own, seen_predictability=seen)
 
 
@@ -181,7 +211,7 @@ def _agreement(
     weight: Float[Tensor, " M"] | None = None,
 ) -> Mean:
     """Cohen's κ; rows may count more or less."""
-    weight = torch.ones(len(own)).double() if weight is None else weight
+    weight = torch.ones_like(own, dtype=torch.double) if weight is None else weight
     total = float(weight.sum())
     if not total > 0.0:
         return Mean()
