@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import torch
 
 import epigrok
@@ -39,7 +40,11 @@ assert (epigrok.predict(model, noise, x).epistemic >= 0.0).all()
 parts = epigrok.decompose(torch.rand(5, 7, 3).softmax(dim=-1))
 torch.testing.assert_close(parts.total, parts.aleatoric + parts.epistemic)
 
-monitor = epigrok.GrokMonitor(model, seen=x[:100], watched={"held out": x[100:]})
+# A whole number of NumPy's will do, and can be saved.
+settings = epigrok.MonitorSettings(num_rows=np.int64(80))
+monitor = epigrok.GrokMonitor(model, seen=x[:100], watched={"held out": x[100:]}, settings=settings)
+with tempfile.TemporaryDirectory() as folder:
+    monitor.save(Path(folder) / "monitor.json")
 assert monitor.update(1, train_accuracy=1.0)["held out"].tolerance > 0.0
 assert monitor.network_tolerance("held out").value > 0.0
 assert epigrok.preset("classic").num_steps > 0

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from pretended_gpu import GPU, OnGpu, pretended_gpu
 from tiny_run import EVALUATION, tiny
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._device import _device_constructors
 from torch.utils.data import DataLoader, TensorDataset
 
 import epigrok
@@ -143,3 +146,30 @@ def test_a_run_trains_evaluates_and_resumes_on_a_gpu(config: RunConfig, tmp_path
     assert run.is_done
     assert evaluate_run(run, EvaluateOptions(device="cuda", num_samples=2))
     assert list(looks_at_checkpoints(run, "cuda"))
+
+
+class DefaultDevice(TorchFunctionMode):
+    """New tensors are on the GPU unless they say where, as after `torch.set_default_device`."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        del types
+        kwargs = dict(kwargs or {})
+        if func in _device_constructors() and kwargs.get("device") is None:
+            kwargs["device"] = GPU
+        return func(*args, **kwargs)
+
+
+@pytest.mark.parametrize("noise_on", ["head", "network"])
+def test_a_monitor_looks_where_new_tensors_are_on_a_gpu_by_default(noise_on: str) -> None:
+    model, seen, held_out = network(), inputs(), inputs()
+    settings = MonitorSettings(noise_on=noise_on)  # type: ignore[arg-type]
+    with DefaultDevice():
+        monitor = GrokMonitor(model, seen, {"held out": held_out}, settings=settings)
+        for step in range(1, 4):
+            reading = monitor.update(step, train_accuracy=1.0)
+        assert reading["held out"].steadiness == 1.0
+        other = GrokMonitor(model, seen, {"held out": held_out}, settings=settings)
+        other.load_state_dict(monitor.state_dict())
+        assert other.update(5).step == 5

@@ -230,3 +230,14 @@ def test_without_a_metric_the_seen_answers_must_have_stopped_changing() -> None:
     replayed = History(("held out",), RULE)
     replayed.replay(history.readings)
     assert replayed.events == history.events
+
+
+def test_a_sign_of_fit_that_is_no_number_stays_so_through_a_file() -> None:
+    history = History(("held out",), RULE)
+    history.add(100, measured(0.9), SignsOfFit.given(nan, None))
+    other = History(("held out",), RULE)
+    other.restore(json.loads(json.dumps(history.to_json(), allow_nan=False)))
+    (look,) = other.readings
+    assert look.train_accuracy is not None
+    assert isnan(look.train_accuracy)
+    assert look.train_loss is None

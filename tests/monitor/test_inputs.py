@@ -162,3 +162,33 @@ def test_inputs_of_every_type_can_be_compared(dtype: torch.dtype) -> None:
     some = (torch.arange(640).view(64, 10) % 3).to(dtype)
     with pytest.raises(UserError, match="64 of the 64 inputs"):
         require_apart(taken(some, "held out", 100), taken(some.clone(), "seen", 100))
+
+
+def test_batches_in_a_list_do_not_change_with_the_callers_buffer() -> None:
+    buffer = X.clone()
+    found = taken([buffer], "seen", 1000)
+    buffer.zero_()
+    assert torch.equal(found.batches[0], X)
+
+
+class ForeignDataSet:
+    """As another library makes them: neither of torch nor a list."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.rows[index]
+
+
+@pytest.mark.parametrize("kind", [list, torch.tensor], ids=["lists", "tensors"])
+def test_data_sets_of_other_libraries_are_read_by_their_examples(kind: Any) -> None:
+    rows = [{"tokens": kind([i, i + 1, 7]), "labels": i % 2} for i in range(90)]
+    (batch,) = taken(ForeignDataSet(rows), "seen", 90).batches
+    assert batch.keys() == {"tokens"}
+    assert batch["tokens"].tolist() == [[i, i + 1, 7] for i in range(90)]
+    with pytest.raises(UserError, match="the examples of seen do not make a batch"):
+        taken(ForeignDataSet([{"tokens": kind([1] * n)} for n in (2, 3)]), "seen", 90)

@@ -487,3 +487,41 @@ def test_the_figure_shows_every_watched_set() -> None:
 def test_it_is_a_public_name() -> None:
     assert epigrok.GrokMonitor is GrokMonitor
     assert untaught_network()[-1].out_features == NUM_CLASSES
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"format": 6}, "another version"),
+        ({"first features": {}}, "damaged"),
+        ({"first features": {"seen": [1, 1, "AAA="], "held out": [1, 1, "AAA="]}}, "damaged"),
+    ],
+)
+def test_what_cannot_be_gone_on_from_leaves_the_monitor_as_it_was(
+    change: dict[str, Any], sentence: str
+) -> None:
+    model = untaught_network()
+    other = GrokMonitor(model, SEEN_X, WATCHED)
+    other.update(5)
+    monitor = GrokMonitor(model, SEEN_X, WATCHED)
+    with pytest.raises(UserError, match=sentence):
+        monitor.load_state_dict({**other.state_dict(), **change})
+    assert monitor.readings == []
+    assert monitor.update(1).step == 1
+
+
+def test_inputs_that_are_all_padding_are_unreadable() -> None:
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = untaught_network()
+
+        def forward(self, x: Tensor, attention_mask: Tensor) -> Tensor:
+            return self.body(x)[:, None].expand(-1, 2, -1)
+
+    masks = [torch.ones(len(SEEN_X), 2).long(), torch.zeros(len(HELD_OUT_X), 2).long()]
+    seen, watched = (
+        {"x": x, "attention_mask": mask} for x, mask in zip((SEEN_X, HELD_OUT_X), masks)
+    )
+    reading = GrokMonitor(Masked(), seen, {"held out": watched}).update(1)
+    assert "0 rows, 64 are needed" in str(reading["held out"].unreadable)

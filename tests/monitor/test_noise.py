@@ -1,10 +1,11 @@
 """Noise on the head and on the whole network, against a plain loop."""
 
+import pytest
 import torch
 from torch import nn
 
 from epigrok.monitor import ToleranceSettings, head_answers, network_answers
-from epigrok.monitor.noise import flip_scales
+from epigrok.monitor.noise import NoisyNetwork, flip_scales, logit_noise
 from epigrok.posteriors import head_inputs
 
 SETTINGS = ToleranceSettings(num_draws=4)
@@ -42,3 +43,19 @@ def test_an_answer_flips_exactly_at_its_scale() -> None:
         # Past its first flip an answer may come back at a larger noise, never before it.
         assert not (has_flipped_SN & is_clear_SN & (scales_SN > scale)).any()
         assert has_flipped_SN.any()
+
+
+def test_noise_is_the_same_however_many_numbers_are_drawn_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, inputs = network(), torch.randn(70, 4)
+    drawn = []
+    # All at once; some parameters at once, and the largest alone; hardly any.
+    for number in (2**24, 70, 7):
+        monkeypatch.setattr("epigrok.monitor.noise._NUMBERS_AT_A_TIME", number)
+        with_noise = NoisyNetwork(model, SETTINGS)
+        of_network = torch.stack([with_noise.logits(0.3, draw, inputs) for draw in range(4)])
+        drawn.append((of_network, logit_noise(head_inputs(model, inputs), SETTINGS)))
+    for of_network, of_head in drawn[1:]:
+        torch.testing.assert_close(of_network, drawn[0][0])
+        torch.testing.assert_close(of_head, drawn[0][1])

@@ -5,7 +5,13 @@ import torch
 from torch import Tensor, nn
 
 from epigrok.errors import UserError
-from epigrok.monitor import ToleranceSettings, network_answers, tolerance
+from epigrok.monitor import (
+    GrokMonitor,
+    MonitorSettings,
+    ToleranceSettings,
+    network_answers,
+    tolerance,
+)
 from epigrok.monitor.inputs import taken
 from epigrok.monitor.noise import NoisyNetwork
 from epigrok.monitor.set_rows import ModelCall, SetRows, chosen_rows
@@ -86,3 +92,27 @@ def test_a_model_whose_output_changes_its_shape_is_noticed() -> None:
     model.num_outputs = 6
     with pytest.raises(UserError, match=r"shape \[90, 4, 6\], and \[90, 4, 5\] before"):
         rows.head_inputs(call)
+
+
+def test_sequences_that_a_model_flattens_have_no_row_each() -> None:
+    model, x = model_and_inputs()
+    x = x.repeat(3, 1, 1)[:256]
+    for forward, has_own in ((None, False), (lambda model, x: model(x).flatten(0, 1), False),
+                             (lambda model, x: model(x)[:, -1], True)):  # fmt: skip
+        rows = SetRows(taken(x, "seen", 256), "all", 256)
+        rows.head_inputs(ModelCall(model=model, forward=forward))
+        assert rows.is_row_per_input == has_own
+
+
+@pytest.mark.parametrize("noise_on", ["head", "network"])
+def test_inputs_follow_a_model_into_another_precision_and_back(noise_on: str) -> None:
+    model, x = model_and_inputs()
+    settings = MonitorSettings(noise_on=noise_on, answered="last")  # type: ignore[arg-type]
+    monitor = GrokMonitor(model, x, {"held out": x + 1.0}, settings=settings)
+    saved, before = monitor.state_dict(), monitor.update(1)["held out"].tolerance
+    for step, dtype in enumerate((torch.bfloat16, torch.float64, torch.float32), start=2):
+        model.to(dtype)
+        found = monitor.update(step)["held out"].tolerance
+    # Its weights were rounded on the way.
+    assert found == pytest.approx(before, rel=0.3)
+    assert monitor.state_dict()["inputs"] == saved["inputs"]

@@ -435,3 +435,28 @@ def test_a_rare_class_that_is_not_learnt_keeps_the_gate_shut() -> None:
     chance = 0.965**2 + 0.035**2
     reading = Reading(step=0, ratio=1.0, chance=chance, steadiness=1.0, train_accuracy=0.965)
     assert follow(Standing(), reading, RULE).state == "fitting"
+
+
+def test_a_fitted_set_is_judged_at_the_head_where_the_whole_network_cannot_be_read() -> None:
+    after = follow(Standing(), reading_of(1.2, step=7), RULE, answering(nan, "not finite"))
+    assert (after.state, after.since_step, after.unreadable) == ("generalising", 7, "not finite")
+
+
+def test_while_the_network_is_not_asked_again_a_look_says_so_and_can_take_a_set_back() -> None:
+    refused = replace(ANNOUNCED, refused_step=200)
+    kept = follow(refused, reading_of(0.1, step=205), RULE, never)
+    assert (kept.state, kept.unreadable) == (
+        "generalised",
+        "the whole network did not agree at step 200",
+    )
+    by_heart = {"predictability": 0.8, "seen_predictability": 0.0, "predictability_error": 0.05}
+    taken = follow(refused, reading_of(0.1, step=205, **by_heart), RULE, never)
+    assert (taken.state, taken.since_step) == ("lost", 205)
+
+
+def test_a_change_before_a_new_announcement_does_not_make_a_spike_after_it_last() -> None:
+    lost = replace(ANNOUNCED, state="lost", changed_since=200, has_memorised=True)
+    again = follow(lost, reading_of(0.9, step=300), RULE)
+    assert (again.state, again.changed_since) == ("generalised", None)
+    spike = follow(again, reading_of(0.9, step=301, train_accuracy=0.1, kept=0.1), RULE)
+    assert spike.state == "generalised"

@@ -167,3 +167,10 @@ def test_batches_that_a_fit_cannot_use_are_refused_in_a_sentence(case: str) -> N
 def test_a_loader_without_batches_is_refused() -> None:
     with pytest.raises(UserError, match="the loader has none"):
         labelled_features(PerToken(), [])
+
+
+def test_labels_that_are_a_part_of_the_tokens_will_do() -> None:
+    tokens = torch.randint(5, (6, 4), generator=torch.Generator().manual_seed(0))
+    model = nn.Sequential(nn.Embedding(5, 8), nn.Linear(8, 5), nn.Flatten(0, 1))
+    _, answers = labelled_features(model, [(tokens[:, :-1], tokens[:, 1:])])
+    assert torch.equal(torch.cat([part for _, part in answers]), tokens[:, 1:].flatten())
