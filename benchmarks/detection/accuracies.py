@@ -1,6 +1,6 @@
 """Accuracies along the runs of a role, and nothing else: recipes are tuned by these alone.
 
-python -m benchmarks.detection.accuracies --role "unseen by rule 6" --processes 16
+python -m benchmarks.detection.accuracies --role "unseen by rule 7" --processes 16
 """
 
 import argparse

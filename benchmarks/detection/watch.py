@@ -1,6 +1,6 @@
 """Trains runs of the suite under the monitor itself, as its users do, and writes what it said.
 
-    python -m benchmarks.detection.watch --role "unseen by rule 6" --out looks/unseen-6.csv
+    python -m benchmarks.detection.watch --role "unseen by rule 7" --out looks/unseen-7.csv
 
 One line for each look, watched set and way of looking, with the truth beside it. Much cheaper than
 `run.py`: the whole network is read only where the rule asks for that. Lines are appended run by

@@ -253,9 +253,9 @@ def test_statistics_are_scored_on_fitted_looks_of_sets_that_no_shortcut_fools() 
     table = {name: np.array(values) for name, values in zip(columns, zip(*lines))}
     table |= dict.fromkeys(("recipe", "kind", "watched"), table["run"])
     table |= {name: np.full(len(lines), value)
-              for name, value in (("chance", 0.1), ("role", "unseen by rule 6"))}  # fmt: skip
+              for name, value in (("chance", 0.1), ("role", "unseen by rule 7"))}  # fmt: skip
     rows = statistic_rows(table)
-    assert {row["kinds"] for row in rows} == {"unseen by rule 6", "all"}
+    assert {row["kinds"] for row in rows} == {"unseen by rule 7", "all"}
     for row in rows:
         assert (row["statistic"], row["looks"], row["auroc"]) == ("ratio", 8, 1.0)
         assert row["auroc, ends of runs"] == 1.0

@@ -64,7 +64,7 @@ def test_other_cadences_make_no_error_as_the_page_says(name: str) -> None:
     assert {(row["false alarm"], row["miss"]) for row in rows} == {("0", "0")}
 
 
-def test_no_set_was_announced_twice_as_the_page_of_the_monitor_says() -> None:
+def test_one_kind_was_announced_twice_as_the_page_of_the_monitor_says() -> None:
     for row in rows_of("states.csv"):
         if row["way"] == "monitor":
             announced = [
@@ -72,4 +72,4 @@ def test_no_set_was_announced_twice_as_the_page_of_the_monitor_says() -> None:
                 for at, (before, state) in enumerate(zip("F" + row["states"], row["states"]))
                 if state == "G" and before != "G"
             ]
-            assert len(announced) <= 1, row["run"]
+            assert len(announced) <= 1 or row["run"].startswith("ridges-turn"), row["run"]

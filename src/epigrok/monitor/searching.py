@@ -21,6 +21,7 @@ from epigrok.monitor.tolerance import (
     AnswersAtScale,
     Tolerance,
     ToleranceSettings,
+    agreement_slope,
     chance_corrected_agreement,
     log_tolerance,
     tolerance_at,
@@ -48,16 +49,13 @@ def searched_tolerance(
     if isinstance(middle, Tolerance):
         return middle
 
-    def kappa(log_scale: float) -> float:
-        noisy_SN = answers(exp(log_scale))
-        return float(chance_corrected_agreement(clean_N, noisy_SN, num_classes).mean())
-
     for _ in range(8):
         found = tolerance_at(answers, clean_N, num_classes, middle)
-        slope = (kappa(middle + HALF_STEP) - kappa(middle - HALF_STEP)) / (2.0 * HALF_STEP)
+        slope = agreement_slope(answers, clean_N, num_classes, middle)
         if found.reason is not None or not isfinite(slope) or slope == 0.0:
             return found
-        shift = (kappa(middle) - settings.level) / -slope
+        kappa = chance_corrected_agreement(clean_N, answers(exp(middle)), num_classes).mean()
+        shift = (float(kappa) - settings.level) / -slope
         # Between the outer two of the three sizes the line is trusted.
         if abs(shift) <= HALF_STEP:
             return replace(found, value=exp(middle + shift))

@@ -206,7 +206,7 @@ def tolerance_at(
     influence_SN = ((noisy_SN == clean_N).double() - observed_S1) / free_S1
     influence_SN -= (1.0 - observed_S1) / free_S1**2 * (chance_of_row_SN - 2.0 * chance_S[:, None])
     kappa_S = (observed_S - chance_S) / (1.0 - chance_S)
-    slope = _slope(answers, clean_N, num_classes, log_scale)
+    slope = agreement_slope(answers, clean_N, num_classes, log_scale)
     return tolerance_with_errors(exp(log_scale), slope, influence_SN, kappa_S)
 
 
@@ -236,8 +236,10 @@ def tolerance_with_errors(
     )
 
 
-def _slope(answers: AnswersAtScale, clean_N: Tensor, num_classes: int, log_scale: float) -> float:
-    """dκ/dlog s."""
+def agreement_slope(
+    answers: AnswersAtScale, clean_N: Tensor, num_classes: int, log_scale: float
+) -> float:
+    """dκ/dlog s at s = exp(`log_scale`)."""
     above, below = (
         float(chance_corrected_agreement(clean_N, answers(exp(at)), num_classes).mean())
         for at in (log_scale + HALF_STEP, log_scale - HALF_STEP)
