@@ -42,6 +42,10 @@ def reading_of(ratio: float, step: int = 0, **others: float) -> Reading:
     return Reading(step=step, ratio=ratio, chance=0.0, log_standard_error=ERROR, **signs)
 
 
+def never() -> ToleranceRatio:
+    raise AssertionError("asked")
+
+
 def states(
     ratios: list[float],
     fits: list[float] | None = None,
@@ -365,9 +369,6 @@ def test_a_change_of_sides_is_decided_by_the_whole_network(
 def test_the_whole_network_is_not_asked_where_nothing_depends_on_it(
     before: State, head: float
 ) -> None:
-    def never() -> ToleranceRatio:
-        raise AssertionError("asked")
-
     standing = Standing(state=before, has_generalised=before == "generalised")
     follow(standing, reading_of(head), RULE, never)
     follow(Standing(), reading_of(0.9, train_accuracy=0.5), RULE, never)

@@ -55,6 +55,14 @@ _TINY: dict[str, dict[str, Any]] = {
     "wider posterior": {"optim.ess": 3e6},
     "longer momentum": {"optim.betas": [0.95, 0.9995]},
     "long momentum, twice as long": {"optim.betas": [0.97, 0.9995], "num_steps": 8000},
+    # Without the warm-up some seeds of the longer momentum never fit.
+    "longer momentum, warmed up": {
+        "optim.betas": [0.95, 0.9995],
+        "optim.ess": 3e6,
+        "optim.weight_decay": 1e-4,
+        "schedule.warmup_steps": 1000,
+        "num_steps": 8000,
+    },
 }
 
 
@@ -82,7 +90,7 @@ def ivon_recipes() -> Sweep:
 
 
 def ivon_recipes_tiny() -> Sweep:
-    """Five recipes around `icl-tiny-ivon`, five seeds each, for the cores of a CPU."""
+    """Six recipes around `icl-tiny-ivon`, five seeds each, for the cores of a CPU."""
     return Sweep(
         name="ivon-recipes-tiny",
         methods=("icl-tiny-ivon",),
