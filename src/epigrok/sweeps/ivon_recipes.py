@@ -55,7 +55,7 @@ _TINY: dict[str, dict[str, Any]] = {
     "wider posterior": {"optim.ess": 3e6},
     "longer momentum": {"optim.betas": [0.95, 0.9995]},
     "long momentum, twice as long": {"optim.betas": [0.97, 0.9995], "num_steps": 8000},
-    # Without the warm-up some seeds of the longer momentum never fit.
+    # With the preset's decay some seeds of the longer momentum never fit.
     "longer momentum, warmed up": {
         "optim.betas": [0.95, 0.9995],
         "optim.ess": 3e6,
