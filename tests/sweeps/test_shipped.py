@@ -51,17 +51,38 @@ def test_the_small_grid_compares_two_methods_on_equal_terms() -> None:
     assert steps <= 600_000
 
 
-def test_the_small_grid_scales_ess_with_the_training_set_and_its_control_does_not() -> None:
-    grid = [c for c in runs_of(find_sweep("paper-small")).values() if "ivon" in c.preset]
-    ratios = {round(c.optim.ess / c.task.num_training_points) for c in grid}
-    assert len(ratios) == 1
-    fixed = runs_of(find_sweep("paper-small-fixed-ess"))
-    assert {config.optim.ess for config in fixed.values()} == {preset("icl-small-ivon").optim.ess}
+@pytest.mark.parametrize(
+    ("name", "largest"),
+    [
+        ("paper-small", {"num_base_tasks": 32, "train_fraction": 0.8}),
+        ("paper-tiny", {"num_train_tasks": 26, "train_fraction": 0.8}),
+    ],
+)
+def test_a_grid_scales_ess_with_the_training_set_and_its_control_does_not(
+    name: str, largest: dict[str, float]
+) -> None:
+    grid = [c for c in runs_of(find_sweep(name)).values() if "ivon" in c.preset]
+    assert len({round(1e6 * c.optim.ess / c.task.num_training_points) for c in grid}) == 1
+    fixed = runs_of(find_sweep(f"{name}-fixed-ess")).values()
+    assert {c.optim.ess for c in fixed} == {preset(c.preset).optim.ess for c in fixed}
     # Where both agree in ESS they are the same task, seed and length.
-    cell = [c for c in grid if c.task.num_base_tasks == 32 and c.task.train_fraction == 0.8]
-    twins = {(c.task, c.run_seed): c.optim for c in fixed.values()}
+    cell = [c for c in grid if all(getattr(c.task, k) == v for k, v in largest.items())]
+    twins = {(c.task, c.run_seed): c for c in fixed}
+    assert len(cell) == 4
     for config in cell:
-        assert twins[config.task, config.run_seed] == config.optim
+        twin = twins[config.task, config.run_seed]
+        assert (twin.optim, twin.num_steps, twin.task_seed) == (config.optim, config.num_steps, 0)
+
+
+def test_the_grid_for_a_laptop_gives_both_methods_the_same_tasks() -> None:
+    runs = runs_of(find_sweep("paper-tiny")).values()
+    tasks = Counter((c.preset, c.task, c.task_seed, c.run_seed) for c in runs)
+    assert set(tasks.values()) == {1}
+    of_map, of_ivon = (
+        {key[1:] for key in tasks if ("ivon" in key[0]) is is_ivon} for is_ivon in (False, True)
+    )
+    assert of_map == of_ivon
+    assert len(of_map) == 4 * 3 * 4
 
 
 def test_the_sweep_of_fates_is_one_setting() -> None:
