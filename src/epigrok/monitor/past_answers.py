@@ -11,6 +11,7 @@ Letters: N rows of a set, L looks.
 from collections.abc import Iterable, Mapping
 from math import hypot, nan, sqrt
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -107,8 +108,9 @@ def agreement(before: tuple[int, ...], now: tuple[int, ...]) -> float:
 
 def agreements(before: list[tuple[int, ...]], now: tuple[int, ...]) -> Float[Tensor, " L"]:
     """Cohen's κ between the answers of each earlier look and those of now."""
-    # Renumbered, because a vocabulary has many more answers than are given.
-    given, rows_LN = torch.tensor([now, *before], device="cpu").unique(return_inverse=True)
+    # Through NumPy, which reads nested tuples five times as fast as torch. Renumbered, because a
+    # vocabulary has many more answers than are given.
+    given, rows_LN = torch.from_numpy(np.array([now, *before])).unique(return_inverse=True)
     # Answers that are not known, as of logits that are not finite, stay below zero.
     rows_LN -= int((given < 0).sum())
     return chance_corrected_agreement(rows_LN[0], rows_LN[1:], len(given))
