@@ -106,10 +106,16 @@ def test_a_failed_save_leaves_the_old_posterior(
     path = tmp_path / "posterior.safetensors"
     Point.of(network()).save(path)
     monkeypatch.setattr("epigrok.tensor_files.save_file", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(UserError, match=r"cannot write .*: disk full"):
         Point.of(network(1)).save(path)
     assert torch.equal(load_posterior(path).tensors["0.weight"], network()[0].weight)
     assert [item.name for item in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_place_that_cannot_be_written_to_is_said_in_a_sentence(tmp_path: Path) -> None:
+    place = tmp_path / "nowhere" / "posterior.safetensors"
+    with pytest.raises(UserError, match=f"cannot write {place}: No such file or directory"):
+        save_posterior(Point.of(nn.Linear(2, 2)), place)
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

@@ -24,7 +24,11 @@ def write_record(record: Any, path: Path | str, format_name: str) -> None:
     tensors: dict[str, Tensor] = {}
     described = _described(record, "", tensors)
     header = {"format": format_name, "record": json.dumps(described)}
-    write_by(Path(path), lambda file: save_file(tensors, file, header))
+    try:
+        write_by(Path(path), lambda file: save_file(tensors, file, header))
+    except (SafetensorError, OSError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"cannot write {path}: {reason}") from error
 
 
 def read_record(

@@ -1,6 +1,7 @@
 """When a callback looks and stops."""
 
 import warnings
+from typing import Any
 
 import pytest
 from taught_network import HELD_OUT_X, SEEN_X, untaught_network
@@ -58,6 +59,20 @@ def test_it_stops_in_the_wanted_state_only() -> None:
     assert not LookPlan().stops(watching)
 
 
-def test_looking_never_is_refused() -> None:
-    with pytest.raises(UserError, match="every must be 1 or more, got 0"):
-        LookPlan(every=0)
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("every", 0, "a whole number of steps from 1 on, got 0"),
+        ("every", 2.5, "a whole number of steps from 1 on, got 2.5"),
+        ("every", "10", "a whole number of steps from 1 on, got '10'"),
+        ("stop_when", "generalized", "one of fitting, .* got 'generalized'"),
+    ],
+)
+def test_looking_never_or_stopping_in_no_state_is_refused(
+    field: str, value: Any, sentence: str
+) -> None:
+    plan = LookPlan()
+    # Not as an argument: tests check the types of those.
+    object.__setattr__(plan, field, value)
+    with pytest.raises(UserError, match=sentence):
+        plan.__post_init__()

@@ -136,12 +136,18 @@ def test_going_on_from_a_saved_history_is_the_same_as_never_stopping(stop: int) 
     [
         ({"format": 99}, "another version"),
         ({"watched": ["other"]}, r"watched \['other'\], this one watches \['held out'\]"),
-        ({"table": {}, "events": [[1]]}, "damaged"),
     ],
 )
 def test_what_is_not_its_own_is_refused(changed: dict[str, Any], sentence: str) -> None:
     saved = followed([0.1]).to_json()
     with pytest.raises(UserError, match=sentence):
+        History(("held out",), RULE).require_saved(saved | changed, {})
+
+
+@pytest.mark.parametrize("changed", [{"table": {}, "events": [[1]]}, {"table": {"step": []}}])
+def test_what_is_damaged_is_refused(changed: dict[str, Any]) -> None:
+    saved = followed([0.1]).to_json()
+    with pytest.raises(UserError, match="damaged"):
         History(("held out",), RULE).restore(saved | changed)
 
 

@@ -17,7 +17,8 @@ from torch.utils.data import (
 )
 
 from epigrok.errors import UserError
-from epigrok.monitor.inputs import evenly_spaced, num_inputs, require_apart, taken
+from epigrok.monitor.inputs import evenly_spaced, num_inputs, require_apart
+from epigrok.monitor.taking import taken
 
 X = torch.arange(1000.0).view(500, 2)
 Y = torch.arange(500) % 7
@@ -57,6 +58,28 @@ def test_tuples_and_mappings_keep_their_parts_together_and_labels_are_left_out()
     batch = taken({"x": X, "labels": Y, "scale": 3.0}, "seen", 50).batches[0]
     assert batch.keys() == {"x", "scale"}
     assert num_inputs(batch) == 50
+
+
+def test_of_labels_only_the_places_without_one_are_kept() -> None:
+    labels = torch.arange(1000).view(500, 2).masked_fill(X < 300, -100)
+    expected = torch.zeros(500, 2).long().masked_fill(X < 300, -100)
+    for source in (
+        {"x": X, "labels": labels},
+        TensorDataset(X, labels),
+        [{"x": X, "labels": labels}],
+    ):
+        found = taken(source, "seen", 500)
+        assert torch.equal(torch.cat(found.places), expected)
+    plain = taken({"x": X}, "seen", 500)
+    assert plain.places == (None,)
+    assert plain.digest != taken({"x": X, "labels": labels}, "seen", 500).digest
+    # Labels that are no classes, or not one for each input, say nothing of places.
+    for other in (labels.float(), labels[:7], 3):
+        assert taken({"x": X, "labels": other}, "seen", 500).places == (None,)
+
+
+def test_a_stream_of_examples_is_put_into_batches() -> None:
+    assert torch.equal(rows_of(Stream(), 300), X[:300])
 
 
 def test_a_list_of_batches_is_cut_where_enough_are_taken() -> None:

@@ -318,6 +318,9 @@ def test_a_saved_monitor_goes_on_with_the_same_watched_inputs_only(tmp_path: Pat
         other.load_state_dict(saved)
     with pytest.raises(UserError, match="watched other inputs"):
         other.load_state_dict({**saved, "inputs": None})
+    renamed = GrokMonitor(model, SEEN_X, {"kept back": HELD_OUT_X, "new": HELD_OUT_X + 1.0})
+    with pytest.raises(UserError, match=r"watched \['held out'\], this one watches"):
+        renamed.load_state_dict(saved)
 
 
 @pytest.mark.parametrize("part", ["table", "standings", "answers", "events", "settings"])
@@ -366,6 +369,16 @@ BAD_USE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: changed_and_updated(),
         r"for seen the model returned logits of shape \[256, 3\], and \[256, \d+\] before",
     ),
+    "a model that its first call makes": (
+        lambda: GrokMonitor(nn.Sequential(nn.LazyLinear(3)), SEEN_X, WATCHED),
+        "first call will make its parameter '0.weight'.*call the model on a batch before",
+    ),
+    "a head whose logits are changed in place": (
+        lambda: GrokMonitor(
+            untaught_network(), SEEN_X, WATCHED, forward=lambda model, x: model(x).mul_(2.0)
+        ),
+        r"changes in place.*MonitorSettings\(head=…\)\); or put the noise on the whole network",
+    ),
     "a model without parameters": (
         lambda: GrokMonitor(nn.Identity(), SEEN_X, WATCHED),
         "the model has no parameters",
@@ -404,6 +417,33 @@ def test_bad_use_is_refused_in_one_sentence(case: str) -> None:
     with pytest.raises(UserError, match=sentence) as caught:
         use()
     assert "\n" not in str(caught.value)
+
+
+def test_an_adapter_that_begins_to_learn_makes_looks_unreadable_and_ends_no_training() -> None:
+    """Before its first step a zero adapter beside the head leaves the logits as they are."""
+
+    class Adapted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.adapter = untaught_network(), nn.Linear(SEEN_X.shape[1], NUM_CLASSES)
+            nn.init.zeros_(self.adapter.weight)
+            nn.init.zeros_(self.adapter.bias)
+
+        def forward(self, x: Tensor) -> Tensor:
+            own = self.body(x)
+            return own + self.adapter(x)
+
+    model = Adapted()
+    monitor = GrokMonitor(model, SEEN_X, WATCHED)
+    assert monitor.update(1, train_accuracy=1.0)["held out"].unreadable is None
+    before = monitor.states
+    nn.init.ones_(model.adapter.weight)
+    reading = monitor.update(2, train_accuracy=1.0)["held out"]
+    assert "not that of its last linear layer" in str(reading.unreadable)
+    assert 'noise_on="network"' in str(reading.unreadable)
+    assert reading.entropy > 0.0
+    assert monitor.states == before
+    assert len(monitor.answers["held out"]) == 256
 
 
 def test_weights_that_are_not_finite_are_unreadable_and_their_answers_are_lost() -> None:

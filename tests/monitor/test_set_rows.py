@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.data import TensorDataset
 
 from epigrok.errors import UserError
 from epigrok.monitor import (
@@ -12,9 +13,9 @@ from epigrok.monitor import (
     network_answers,
     tolerance,
 )
-from epigrok.monitor.inputs import taken
 from epigrok.monitor.noise import NoisyNetwork
-from epigrok.monitor.set_rows import ModelCall, SetRows, chosen_rows
+from epigrok.monitor.set_rows import Answered, ModelCall, SetRows, chosen_rows
+from epigrok.monitor.taking import taken
 
 
 def test_one_answer_per_input_is_one_row_each() -> None:
@@ -63,6 +64,40 @@ def test_features_are_those_of_the_chosen_positions_and_padding_is_not_read() ->
     rows = SetRows(taken({"x": x, "attention_mask": mask}, "seen", 90), "last", 90)
     found = rows.head_inputs(ModelCall(model=model))
     torch.testing.assert_close(found.logits(), model(x)[:, 1])
+
+
+class TinyForCausalLM(nn.Module):
+    """Called as those of Transformers are, so a label belongs one place earlier."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embedding, self.head = nn.Embedding(7, 6), nn.Linear(6, 7)
+
+    def forward(self, input_ids: Tensor) -> Tensor:
+        return self.head(self.embedding(input_ids))
+
+
+@pytest.mark.parametrize("answered", ["all", "last"])
+def test_positions_without_a_label_are_no_rows(answered: Answered) -> None:
+    """Nobody trains the answers that stand there, so they say nothing of what was learnt."""
+    tokens = torch.arange(90 * 4).view(90, 4) % 7
+    labels = tokens.masked_fill(torch.tensor([True, True, True, False]), -100)
+    model = TinyForCausalLM()
+    rows = SetRows(taken({"input_ids": tokens, "labels": labels}, "seen", 90), answered, 90)
+    found = rows.head_inputs(ModelCall(model=model))
+    torch.testing.assert_close(found.logits(), model(tokens)[:, 2])
+    assert rows.is_row_per_input
+    network = SetRows(taken({"input_ids": tokens, "labels": labels}, "seen", 90), answered, 90)
+    assert torch.equal(network.own_logits(ModelCall(model=model)), model(tokens)[:, 2])
+
+
+def test_labels_of_another_output_leave_the_rows_alone() -> None:
+    model, x = model_and_inputs()
+    labels = torch.full((90, 9), -100)
+    rows = SetRows(taken(TensorDataset(x, labels), "seen", 90), "last", 90)
+    found = rows.head_inputs(ModelCall(model=model))
+    torch.testing.assert_close(found.logits(), model(x)[:, -1])
 
 
 def test_batches_are_read_one_by_one() -> None:

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from epigrok.errors import UserError
 from epigrok.posteriors.calling import (
     counted_positions,
-    evaluating,
     explaining_wrong_inputs,
     network_logits,
     split_batch,
@@ -151,58 +150,3 @@ def test_a_decoder_has_a_mask_of_its_own() -> None:
     assert counted_positions(torch.zeros(1, 2, 7), inputs).all()
     inputs["decoder_attention_mask"] = torch.tensor([[0, 1]])
     assert counted_positions(torch.zeros(1, 2, 7), inputs).tolist() == [[False, True]]
-
-
-def restless() -> nn.Module:
-    """A network whose every call changes its buffers and draws random numbers."""
-
-    class Restless(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layers = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Dropout(0.5))
-            self.head = nn.Linear(6, 3).requires_grad_(False)
-            self.register_buffer("calls", torch.zeros(()))
-
-        def forward(self, x: Tensor) -> Tensor:
-            self.calls = self.calls + 1
-            return self.head(
-                self.layers(x + torch.randn(()) + self.layers[1].running_mean.add_(1)[0])
-            )
-
-    return Restless()
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_evaluating_leaves_no_trace(fails: bool) -> None:
-    model = restless().train()
-    model.head.eval()
-    buffers = dict(model.named_buffers())
-    values = {name: buffer.clone() for name, buffer in buffers.items()}
-    modes = [module.training for module in model.modules()]
-    state = torch.get_rng_state()
-    try:
-        with evaluating(model):
-            assert not any(module.training for module in model.modules())
-            model.requires_grad_(False)
-            assert not model(X).requires_grad
-            if fails:
-                raise RuntimeError
-    except RuntimeError:
-        assert fails
-    assert [module.training for module in model.modules()] == modes
-    assert torch.equal(torch.get_rng_state(), state)
-    assert torch.is_grad_enabled()
-    assert all(buffers[name] is buffer for name, buffer in model.named_buffers())
-    assert all(torch.equal(buffer, values[name]) for name, buffer in model.named_buffers())
-    trainable = [name for name, weights in model.named_parameters() if weights.requires_grad]
-    assert trainable
-    assert not any(name.startswith("head") for name in trainable)
-
-
-def test_evaluating_between_forward_and_backward_does_no_harm() -> None:
-    model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Linear(6, 3))
-    loss = model(X).sum()
-    with evaluating(model):
-        model(X)
-    loss.backward()
-    assert model[0].weight.grad is not None

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from small_tasks import one_parameter_run
-from torch import nn
+from torch import Tensor, nn
 
 from epigrok.config import preset
 from epigrok.errors import UserError
@@ -36,6 +36,19 @@ def test_members_keep_their_buffers() -> None:
     for index, model in enumerate(models):
         found = logits_of(models[0], ensemble.sample(index), inputs)
         assert torch.equal(found, model.eval()(inputs))
+
+
+def test_a_model_that_changes_its_buffers_leaves_the_members_alone() -> None:
+    class Counting(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x) + self.calls.add_(1.0)
+
+    model = Counting(3, 4)
+    model.register_buffer("calls", torch.zeros(()))
+    ensemble = Ensemble.of([model])
+    first, second = (logits_of(model, ensemble.sample(0), torch.ones(5, 3)) for _ in range(2))
+    assert torch.equal(first, second)
+    assert ensemble.sample(0)["calls"] == 0.0
 
 
 def test_it_needs_members_of_one_shape() -> None:

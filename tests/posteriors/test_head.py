@@ -1,5 +1,6 @@
 """The head is found by watching one pass, whatever the network; what cannot be told is refused."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from epigrok.errors import UserError
-from epigrok.posteriors.head import HeadPass, head_inputs, head_pass
+from epigrok.posteriors.head import HeadPass, NoHeadError, head_inputs, head_pass
 
 INPUTS = torch.randn(6, 5, 4, generator=torch.Generator().manual_seed(1))
 
@@ -141,6 +142,30 @@ def test_a_head_may_be_named() -> None:
 def test_logits_that_are_not_the_heads_are_refused(model: nn.Module, message: str) -> None:
     with pytest.raises(UserError, match=message):
         head_pass(model, INPUTS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda logits: logits.mul_(0.5),
+        lambda logits: logits[..., 0].fill_(-9.0),
+        lambda logits: logits.view(-1).add_(1.0),
+    ],
+    ids=["all", "one class", "a view"],
+)
+def test_logits_changed_in_place_are_not_the_heads(
+    change: Callable[[Tensor], Any],
+) -> None:
+    """They lie where the head wrote its own, so that nobody can compare the two."""
+
+    def forward(model: Network, x: Tensor) -> Tensor:
+        logits = model(x)
+        change(logits)
+        return logits
+
+    head_pass(Network(), INPUTS)
+    with pytest.raises(NoHeadError, match="in place what its last linear layer"):
+        head_pass(Network(), INPUTS, forward)
 
 
 def test_a_model_with_changed_logits_can_return_those_of_its_head() -> None:

@@ -136,9 +136,25 @@ def test_positions_that_do_not_count_have_no_numbers() -> None:
     assert "probs [2, 4, 3], 6 count, 16 samples" in repr(found)
 
 
+def test_where_a_batch_has_no_label_the_prediction_does_not_count() -> None:
+    class Tokens(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(8, 3)
+
+        def forward(self, input_ids: Tensor) -> Tensor:
+            return self.table(input_ids)
+
+    model, tokens = Tokens(), torch.arange(8).view(2, 4)
+    batch = {"input_ids": tokens, "labels": tokens.masked_fill(tokens % 2 == 0, -100)}
+    found = epigrok.predict(model, WeightNoise.relative(model, 0.5), batch)
+    assert torch.equal(found.is_counted, tokens % 2 == 1)
+    assert torch.equal(found.epistemic.isnan(), ~found.is_counted)
+
+
 def test_what_cannot_be_predicted_is_refused() -> None:
     model = network()
-    with pytest.raises(UserError, match="at least one sample, got 0"):
+    with pytest.raises(UserError, match="a whole number of samples, got 0"):
         epigrok.predict(model, WeightNoise.relative(model, 0.1), INPUTS, num_samples=0)
     with pytest.raises(UserError, match="'isotropic' are not finite"):
         epigrok.predict(model, WeightNoise.isotropic(model, 1e38), INPUTS)

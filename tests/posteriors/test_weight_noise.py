@@ -31,6 +31,12 @@ def test_isotropic_noise_is_alike_in_all_matrices(trained: Trained) -> None:
     assert {deviation.item() for deviation in noise.deviation.values()} == {0.25}
 
 
+def test_whole_numbers_among_the_parameters_get_no_noise() -> None:
+    model = nn.Sequential(nn.Linear(3, 3))
+    model.register_parameter("places", nn.Parameter(torch.eye(3).long(), requires_grad=False))
+    assert WeightNoise.relative(model, 0.5).deviation.keys() == {"0.weight"}
+
+
 def test_a_matrix_of_one_entry_has_no_spread_to_take_a_share_of() -> None:
     model = nn.Linear(1, 1)
     sample = WeightNoise.relative(model, 0.5).sample(0)

@@ -3,7 +3,8 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from numbers import Integral
+from typing import Any, get_args
 
 from epigrok.errors import UserError
 from epigrok.monitor.monitor import GrokMonitor
@@ -28,8 +29,11 @@ class LookPlan:
     """Names of which it has said that nothing is logged under them."""
 
     def __post_init__(self) -> None:
-        if self.every < 1:
-            raise UserError(f"every must be 1 or more, got {self.every}")
+        if not isinstance(self.every, Integral) or self.every < 1:
+            raise UserError(f"every must be a whole number of steps from 1 on, got {self.every!r}")
+        if self.stop_when not in (None, *get_args(State)):
+            known = ", ".join(get_args(State))
+            raise UserError(f"stop_when must be one of {known}, got {self.stop_when!r}")
 
     def is_due(self, monitor: GrokMonitor, step: int) -> bool:
         """Whether it is time to look; a step is looked at once."""

@@ -156,27 +156,29 @@ class History:
             },
         }
 
-    def restore(self, values: Any, inputs: Mapping[str, str] | None = None) -> None:
-        """Go on from what `to_json` wrote.
+    def require_saved(self, values: Any, inputs: Mapping[str, str]) -> None:
+        """Refuse what `to_json` did not write of these sets.
 
         Args:
             values: That, and under "inputs" the digests of the watched sets.
             inputs: The digests that these must have.
         """
-        require_format(values)
+        if not isinstance(values, Mapping) or values.get("format") != _FORMAT:
+            raise UserError("this is not a saved monitor, or one of another version of epigrok")
         if (watched := values.get("watched")) != list(self.standings):
             raise UserError(
                 f"the saved monitor watched {watched}, this one watches "
                 f"{list(self.standings)}; watch the same sets in the same order"
             )
-        others = [
-            n for n, own in (inputs or {}).items() if (values.get("inputs") or {}).get(n) != own
-        ]
+        others = [n for n, own in inputs.items() if (values.get("inputs") or {}).get(n) != own]
         if others:
             raise UserError(
                 f"the saved monitor watched other inputs of {', '.join(others)}: answers can only "
                 "be compared with earlier ones to the same inputs"
             )
+
+    def restore(self, values: Any) -> None:
+        """Go on from what `to_json` wrote."""
         try:
             standings = {n: Standing(**values["standings"][n]) for n in self.standings}
             events = [Event(*event) for event in values["events"]]
@@ -187,14 +189,10 @@ class History:
             }
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"the saved monitor is damaged: {error!r}") from error
+        if answers and not readings:
+            raise UserError("the saved monitor is damaged: it has answers, but no looks")
         self.standings, self.events, self.readings = standings, events, readings
         self.answers.of_steps = answers
-
-
-def require_format(values: Any) -> None:
-    """Refuse what `to_json` of this version did not write."""
-    if not isinstance(values, Mapping) or values.get("format") != _FORMAT:
-        raise UserError("this is not a saved monitor, or one of another version of epigrok")
 
 
 def _reading(

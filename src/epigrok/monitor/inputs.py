@@ -1,39 +1,17 @@
-"""The unlabelled inputs of one set: taken once, from whatever a training loop has them in.
-
-A set is a tensor, a tuple of arguments, a mapping of keyword arguments, a list of such batches, a
-`Dataset` or a `DataLoader`. Batches of the last two may have labels, as pairs or as an entry called
-`labels`; they are left out. Which inputs are taken depends on the set alone, and taking them leaves
-every random generator as it was.
+"""The unlabelled inputs of one set: as the model is called on them, and told from others.
 
 Letters: B inputs of a batch.
 """
 
-import random
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import (
-    BatchSampler,
-    DataLoader,
-    Dataset,
-    IterableDataset,
-    RandomSampler,
-    SequentialSampler,
-    default_collate,
-)
 
 from epigrok.errors import UserError
-from epigrok.posteriors.calling import LABELS, split_batch
-
-_INPUTS_PER_BATCH = 256
-_MOST_COMPARED = 65_536
-"""Inputs of a set that are compared with another set's."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +20,9 @@ class InputSet:
 
     name: str
     batches: tuple[Any, ...]
+    places: tuple[Tensor | None, ...]
+    """Of the labels of each batch where there are any: -100 where a position has no label, and zero
+    where it has one. Their values are not kept."""
     identities: frozenset[bytes]
     """Digests of the inputs that the set is known to hold, those not taken included."""
 
@@ -60,8 +41,12 @@ class InputSet:
 
     @property
     def digest(self) -> str:
-        """Of the inputs taken, in their order."""
-        rows = (digest for batch in self.batches for digest in digests_of(batch))
+        """Of the inputs taken, in their order, and of the positions that are read."""
+        parts = (
+            batch if places is None else (batch, places)
+            for batch, places in zip(self.batches, self.places)
+        )
+        rows = (digest for part in parts for digest in digests_of(part))
         return blake2b(b"".join(rows), digest_size=16).hexdigest()
 
     def to(self, device: torch.device, dtypes: Mapping[torch.dtype, torch.dtype]) -> "InputSet":
@@ -70,20 +55,7 @@ class InputSet:
         def moved(part: Tensor) -> Tensor:
             return part.to(device, dtypes.get(part.dtype, part.dtype))
 
-        batches = tuple(_each_tensor(batch, moved) for batch in self.batches)
-        return InputSet(self.name, batches, self.identities)
-
-
-def taken(source: Any, name: str, at_most: int) -> InputSet:
-    """At most this many inputs of `source`, evenly spread where its length is known."""
-    with _generators_left_alone(source):
-        batches = tuple(_batches(source, name, at_most))
-    if not batches:
-        raise UserError(f"{name} is empty: pass the inputs to look at")
-    is_whole = isinstance(source, Tensor | tuple | Mapping)
-    compared = _first(_without_labels(source), _MOST_COMPARED) if is_whole else None
-    parts = batches if compared is None else (compared, *batches)
-    return InputSet(name, batches, frozenset(d for part in parts for d in digests_of(part)))
+        return replace(self, batches=tuple(each_tensor(batch, moved) for batch in self.batches))
 
 
 def require_apart(watched: InputSet, seen: InputSet) -> None:
@@ -102,111 +74,14 @@ def num_inputs(batch: Any) -> int:
     return next(len(part) for part in tensors_in(batch))
 
 
-def _batches(source: Any, name: str, at_most: int) -> Iterator[Any]:
-    if isinstance(source, Tensor | tuple | Mapping):
-        whole = _checked(_without_labels(source), name)
-        number = num_inputs(whole)
-        if number:
-            yield _picked(whole, evenly_spaced(number, at_most))
-        return
-    if isinstance(source, DataLoader) and _takes_all(source):
-        yield from _of_dataset(source.dataset, source.collate_fn, source.batch_size, name, at_most)
-        return
-    if _is_data_set(source):
-        yield from _of_dataset(source, default_collate, None, name, at_most)
-        return
-    if isinstance(source, str) or not isinstance(source, Iterable):
-        raise UserError(
-            f"{name} must be a tensor, a tuple or mapping of tensors, a list of batches, a Dataset "
-            f"or a DataLoader, got {type(source).__name__}"
-        )
-    is_loader = isinstance(source, DataLoader | Dataset)
-    num_left = at_most
-    for batch in source:
-        inputs = _inputs_in(batch) if is_loader else _without_labels(batch)
-        # Copies: a caller may fill its buffer anew.
-        inputs = _each_tensor(_first(_checked(inputs, name), num_left), Tensor.clone)
-        num_left -= num_inputs(inputs)
-        if num_inputs(inputs):
-            yield inputs
-        if num_left == 0:
-            return
-
-
-def _is_data_set(source: Any) -> bool:
-    """Whether it gives an example for each index, also where another library made it."""
-    if isinstance(source, Dataset):
-        return not isinstance(source, IterableDataset)
-    is_known = isinstance(source, DataLoader | list | str | np.ndarray)
-    return not is_known and hasattr(source, "__getitem__") and hasattr(source, "__len__")
-
-
-def _takes_all(loader: DataLoader[Any]) -> bool:
-    """Whether a loader goes through all of its data set; another sampler may stand for a split."""
-    return (
-        not isinstance(loader.dataset, IterableDataset)
-        and type(loader.batch_sampler) is BatchSampler
-        and type(loader.sampler) in (SequentialSampler, RandomSampler)
-    )
-
-
-def _of_dataset(
-    dataset: Any, collate: Any, batch_size: int | None, name: str, at_most: int
-) -> Iterator[Any]:
-    # By index and not through the loader, whose order may be shuffled.
-    chosen = evenly_spaced(len(dataset), at_most).tolist()
-    size = batch_size or _INPUTS_PER_BATCH
-    for start in range(0, len(chosen), size):
-        examples = [_with_tensors(dataset[index]) for index in chosen[start : start + size]]
-        try:
-            batch = collate(examples)
-        except (RuntimeError, TypeError) as error:
-            raise UserError(
-                f"the examples of {name} do not make a batch ({str(error).splitlines()[0]}); pass "
-                "a DataLoader with a collate_fn, or a list of batches"
-            ) from error
-        yield _checked(_inputs_in(batch), name)
-
-
-def _with_tensors(example: Any) -> Any:
-    """Tokens in lists, as data sets of other libraries have them, are one tensor each."""
-    if not isinstance(example, Mapping):
-        return example
-    return {name: torch.tensor(part, device="cpu") if _is_numbers(part) else part
-            for name, part in example.items()}  # fmt: skip
-
-
-def _is_numbers(part: Any) -> bool:
-    return isinstance(part, list) and all(isinstance(number, int | float) for number in part)
-
-
-def _inputs_in(batch: Any) -> Any:
-    """What a model is called on, of a batch that a loader made."""
-    if isinstance(batch, tuple | list) and len(batch) == 1:
-        return batch[0]
-    return _without_labels(split_batch(batch)[0])
-
-
-def _checked(batch: Any, name: str) -> Any:
-    tensors = list(tensors_in(batch))
-    if not tensors:
-        raise UserError(
-            f"{name} holds no tensor, but {type(batch).__name__}; make tensors of it, with "
-            "torch.as_tensor for instance"
-        )
-    if any(part.layout != torch.strided for part in tensors):
-        raise UserError(f"{name} holds a sparse tensor; pass dense ones, as with to_dense()")
-    if any(part.ndim == 0 for part in tensors):
-        raise UserError(f"{name} holds a single number, and a row for each input is needed")
-    if len({len(part) for part in tensors}) > 1:
-        shapes = [list(part.shape) for part in tensors]
-        raise UserError(f"the tensors of {name} have different lengths: shapes {shapes}")
-    return batch
-
-
-def _without_labels(batch: Any) -> Any:
+def each_tensor(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """A batch with all its tensors changed; what is no tensor stays."""
+    if isinstance(batch, Tensor):
+        return change(batch)
     if isinstance(batch, Mapping):
-        return {name: part for name, part in batch.items() if name != LABELS}
+        return {name: each_tensor(part, change) for name, part in batch.items()}
+    if isinstance(batch, tuple | list):
+        return tuple(each_tensor(part, change) for part in batch)
     return batch
 
 
@@ -216,25 +91,6 @@ def evenly_spaced(number: int, at_most: int) -> Tensor:
     dtype = torch.float32 if number <= 2**24 else torch.float64
     spaced = torch.linspace(0, number - 1, min(number, at_most), dtype=dtype, device="cpu")
     return spaced.round().long()
-
-
-def _picked(batch: Any, index: Tensor) -> Any:
-    # Copies: a caller may change its tensor afterwards.
-    return _each_tensor(batch, lambda part: part[index.to(part.device)].detach())
-
-
-def _first(batch: Any, number: int) -> Any:
-    return _each_tensor(batch, lambda part: part[:number].detach())
-
-
-def _each_tensor(batch: Any, change: Any) -> Any:
-    if isinstance(batch, Tensor):
-        return change(batch)
-    if isinstance(batch, Mapping):
-        return {name: _each_tensor(part, change) for name, part in batch.items()}
-    if isinstance(batch, tuple | list):
-        return tuple(_each_tensor(part, change) for part in batch)
-    return batch
 
 
 def tensors_in(batch: Any) -> Iterator[Tensor]:
@@ -260,20 +116,3 @@ def digests_of(batch: Any) -> Iterator[bytes]:
 def _bytes_of_rows(part: Tensor) -> Any:
     flat = part.detach().cpu().contiguous().reshape(len(part), -1)
     return (flat if flat.dtype == torch.bool else flat.view(torch.uint8)).numpy()
-
-
-@contextmanager
-def _generators_left_alone(source: Any) -> Iterator[None]:
-    """Data sets and loaders draw from global generators, and those belong to training."""
-    parts = (source, getattr(source, "sampler", None)) if isinstance(source, DataLoader) else ()
-    own = {id(g): g for part in parts if (g := getattr(part, "generator", None)) is not None}
-    states = [(generator, generator.get_state()) for generator in own.values()]
-    python, of_numpy = random.getstate(), np.random.get_state()
-    try:
-        with torch.random.fork_rng(devices=[]):
-            yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(of_numpy)
-        for generator, state in states:
-            generator.set_state(state)

@@ -150,6 +150,20 @@ def measure_network(
     }
 
 
+@torch.no_grad()
+def measure_without_noise(
+    sets: Mapping[str, SetRows], call: ModelCall, reason: str
+) -> dict[str, SetMeasure]:
+    """The network's own predictions, and why its tolerance cannot be read."""
+    unreadable = Tolerance(value=nan, reason=reason)
+    found = {}
+    for name, rows in sets.items():
+        logits_NC = rows.own_logits(call).float()
+        unknown_N = torch.full_like(logits_NC[:, 0], nan)
+        found[name] = _set_measure(logits_NC, answers_of(logits_NC), unreadable, unknown_N)
+    return found
+
+
 def _set_measure(
     logits_NC: Float[Tensor, "N C"],
     answers_N: Int[Tensor, " N"],

@@ -7,21 +7,30 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, SupportsIndex
 
-import torch
 from torch import Tensor, nn
 
 from epigrok.errors import UserError
 from epigrok.monitor.by_heart import Predictability, features_from_json
 from epigrok.monitor.fit import SignsOfFit
-from epigrok.monitor.history import History, require_format
-from epigrok.monitor.inputs import require_apart, taken
-from epigrok.monitor.measuring import SEEN, HeadDraws, Mean, SetMeasure, measure, measure_network
+from epigrok.monitor.history import History
+from epigrok.monitor.inputs import require_apart
+from epigrok.monitor.measuring import (
+    SEEN,
+    HeadDraws,
+    Mean,
+    SetMeasure,
+    measure,
+    measure_network,
+    measure_without_noise,
+)
 from epigrok.monitor.noise import NoisyNetwork
 from epigrok.monitor.past_answers import AnswersOfSets
 from epigrok.monitor.readings import Event, MonitorReading
 from epigrok.monitor.set_rows import ModelCall, SetRows
 from epigrok.monitor.settings import MonitorSettings
+from epigrok.monitor.taking import taken
 from epigrok.monitor.tolerance import Tolerance, ToleranceRatio, tolerance_ratio
+from epigrok.monitor.trying import explained, require_model, tried
 from epigrok.posteriors.calling import Forward
 from epigrok.posteriors.head import HeadInputs, NoHeadError
 from epigrok.posteriors.protocol import Posterior, require_posterior
@@ -38,8 +47,8 @@ class GrokMonitor:
     reading = monitor.update(step, train_accuracy=accuracy)
     ```
 
-    The model, its mode, its gradients and all random generators are left as they were, also after
-    an exception: a monitor never changes training.
+    The model, its mode, its gradients and the global random generators are left as they were, also
+    after an exception: a monitor never changes training.
     """
 
     def __init__(
@@ -56,7 +65,7 @@ class GrokMonitor:
 
         Args:
             model: Any network that returns logits. Train on; the monitor looks at it.
-            seen: Inputs that the model is trained on: see `monitor/inputs.py` for the kinds.
+            seen: Inputs that the model is trained on: see `monitor/taking.py` for the kinds.
             watched: Name -> inputs that it is not trained on.
             forward: Calls the model on a batch of inputs and returns the logits.
             settings: How to look.
@@ -64,11 +73,8 @@ class GrokMonitor:
         """
         if settings is not None and not isinstance(settings, MonitorSettings):
             raise UserError(f"settings must be MonitorSettings(…), got {type(settings).__name__}")
-        if not isinstance(model, nn.Module):
-            raise UserError(f"model must be a torch.nn.Module, got {type(model).__name__}")
-        if next(model.parameters(), None) is None:
-            raise UserError("the model has no parameters, so no noise can be put on them")
         self._settings = settings or MonitorSettings()
+        model = require_model(model)
         self._call = ModelCall(model=model, forward=forward, head=self._settings.head)
         self._on_event = [on_event] if callable(on_event) else on_event
         if not isinstance(self._on_event, Sequence) or not all(map(callable, self._on_event)):
@@ -91,8 +97,9 @@ class GrokMonitor:
         }
         self._draws = HeadDraws(self._settings.tolerance)
         self._history = History(tuple(watched), self._settings.rule)
-        tried = {name: self._tried(name, rows) for name, rows in self._rows.items()}
-        inputs = {name: found for name, found in tried.items() if found is not None}
+        has_head = self._settings.noise_on == "head"
+        first = {n: tried(n, rows, self._call, has_head) for n, rows in self._rows.items()}
+        inputs = {name: found for name, found in first.items() if found is not None}
         share = self._settings.rule.by_heart_share
         self._predictability = Predictability(self._rows, inputs, share)
 
@@ -189,7 +196,7 @@ class GrokMonitor:
 
     def load_state_dict(self, values: Any) -> None:
         """Go on from what `state_dict` returned, with the same watched inputs and settings."""
-        require_format(values)
+        self._history.require_saved(values, self._watched_digests())
         if not isinstance(saved := values.get("settings"), Mapping):
             raise UserError(f"the saved monitor is damaged: its settings are {saved!r}")
         self._settings.require_like(saved)
@@ -198,7 +205,7 @@ class GrokMonitor:
         if is_same:
             features = features_from_json(values.get("first features"))
             predictability = predictability.going_on(features)
-        self._history.restore(values, self._watched_digests())
+        self._history.restore(values)
         self._predictability = predictability
         if not is_same:
             # Rows that were not seen then have features of now only, and all must be of one time.
@@ -244,10 +251,15 @@ class GrokMonitor:
         if self._settings.noise_on == "network":
             return measure_network(self._rows, self._call, tolerance)
         inputs: dict[str, HeadInputs] = {}
-        for name, rows in self._rows.items():
-            found = rows.head_inputs(self._call)
-            # One copy of the head for all sets: that of a large vocabulary takes gigabytes.
-            inputs[name] = replace(found, head=inputs[SEEN].head) if inputs else found
+        try:
+            for name, rows in self._rows.items():
+                found = rows.head_inputs(self._call)
+                # One copy of the head for all sets: that of a large vocabulary takes gigabytes.
+                inputs[name] = replace(found, head=inputs[SEEN].head) if inputs else found
+        except NoHeadError as error:
+            # What was the head is no longer the last layer, as when an adapter beside it has begun
+            # to learn. That must not end anybody's training.
+            return measure_without_noise(self._rows, self._call, explained(error))
         return measure(inputs, tolerance, self._draws)
 
     def _network_ratio(
@@ -263,33 +275,6 @@ class GrokMonitor:
         noisy = cache(self._noisy_network)
         found = cache(lambda name: self._network_tolerance(name, noisy()))
         return lambda name: tolerance_ratio(found(name), found(SEEN))
-
-    @torch.no_grad()
-    def _tried(self, name: str, rows: SetRows) -> HeadInputs | None:
-        """Call the model once, so that a mistake shows before training starts."""
-        try:
-            if self._settings.noise_on == "head":
-                return rows.head_inputs(self._call)
-            rows.own_logits(self._call)
-            return None
-        except NoHeadError as error:
-            raise UserError(
-                f"{error}; or put the noise on the whole network, with "
-                'settings=MonitorSettings(noise_on="network")'
-            ) from error
-        except UserError:
-            raise
-        except torch.OutOfMemoryError as error:
-            raise UserError(
-                f"{rows.num_inputs} inputs of {name} at once do not fit into memory; pass a list "
-                "of smaller batches"
-            ) from error
-        except (TypeError, ValueError, RuntimeError, IndexError, KeyError, AttributeError) as error:
-            first_line = str(error).strip().splitlines()[0]
-            raise UserError(
-                f"the model cannot be called on {name} ({rows.described}): {first_line}; pass "
-                "inputs as the model takes them, without labels, or a forward= that calls it"
-            ) from error
 
     def _posterior_epistemic(self, name: str, posterior: Posterior) -> Mean:
         stream = EntropyStream()

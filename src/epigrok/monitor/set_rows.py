@@ -1,15 +1,15 @@
 """The predictions of one set that every look reads: which they are, and how the model makes them.
 
 A model that answers once per input has a row per input. One that answers at several positions has a
-row per position that counts: not padding, and only each sequence's last if asked. Of too many, the
-rows are spread over all sequences, because positions of one sequence are alike.
+row per position that counts: not padding, not without a label in data that have labels, and only
+each sequence's last if asked. Of too many, the rows are spread over all sequences, because
+positions of one sequence are alike.
 
 Letters: B inputs, N rows, C classes, T positions.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import prod
 from typing import Any, Literal
 
 import torch
@@ -22,7 +22,13 @@ from epigrok.monitor.inputs import InputSet
 from epigrok.monitor.noise import NoisyNetwork, answers_of
 from epigrok.monitor.searching import searched_tolerance
 from epigrok.monitor.tolerance import Tolerance, ToleranceSettings
-from epigrok.posteriors.calling import Forward, counted_positions, evaluating, network_logits
+from epigrok.posteriors.calling import (
+    Forward,
+    counted_positions,
+    labels_at_their_logits,
+    network_logits,
+)
+from epigrok.posteriors.evaluating import evaluating
 from epigrok.posteriors.head import HeadInputs, HeadPass, head_pass
 from epigrok.posteriors.protocol import Posterior, sampled_logits
 from epigrok.random_streams import random_bits, stream_key
@@ -63,6 +69,7 @@ class SetRows:
         self._moved: tuple[tuple[torch.device, torch.dtype], InputSet] | None = None
         self._shapes: list[tuple[int, ...]] = []
         self._chosen: list[Tensor] = []
+        self._answers_once = True
         self._head: str | None = None
 
     @property
@@ -83,13 +90,10 @@ class SetRows:
     @property
     def is_row_per_input(self) -> bool:
         """Whether each input has one row; known after a pass."""
-        answers_once = self._answered == "last" or all(
-            prod(shape[1:-1]) == 1 for shape in self._shapes
-        )
         sizes = list(self._inputs.sizes)
         # A model may return the positions of all sequences as rows, as many as were chosen of them.
         has_own = [shape[0] for shape in self._shapes] == sizes
-        return answers_once and has_own and [len(rows) for rows in self._chosen] == sizes
+        return self._answers_once and has_own and [len(rows) for rows in self._chosen] == sizes
 
     def columns(self, most_rows: int, most_columns: int) -> InputColumns | None:
         """The inputs as a table, where each has one row and all are alike; known after a pass."""
@@ -102,7 +106,7 @@ class SetRows:
         for place, batch in enumerate(inputs.batches):
             seen = call.head_pass(batch, self._head)
             self._head = seen.head.weight_name
-            rows = self._rows_of(place, seen.logits, batch)
+            rows = self._rows_of(place, seen.logits, batch, call.model)
             features.append(seen.features.flatten(0, -2)[rows])
         return HeadInputs(features_ND=torch.cat(features), head=seen.head)
 
@@ -113,7 +117,8 @@ class SetRows:
         with evaluating(call.model):
             for place, batch in enumerate(inputs.batches):
                 logits = network_logits(call.model, batch, call.forward)
-                parts.append(logits.flatten(0, -2)[self._rows_of(place, logits, batch)])
+                rows = self._rows_of(place, logits, batch, call.model)
+                parts.append(logits.flatten(0, -2)[rows])
         return torch.cat(parts)
 
     def noisy_logits(
@@ -167,11 +172,15 @@ class SetRows:
 
         return forward
 
-    def _rows_of(self, place: int, logits: Tensor, batch: Any) -> Int[Tensor, " N"]:
+    def _rows_of(
+        self, place: int, logits: Tensor, batch: Any, model: nn.Module
+    ) -> Int[Tensor, " N"]:
         shape = tuple(logits.shape)
         if place == len(self._shapes):
             share = self._at_most * self._inputs.sizes[place] / sum(self._inputs.sizes)
-            is_counted = counted_positions(logits, batch)
+            is_counted = self._counted(place, logits, batch, model)
+            num_counted_B = is_counted.reshape(len(is_counted), -1).sum(dim=1)
+            self._answers_once &= self._answered == "last" or bool((num_counted_B == 1).all())
             self._shapes.append(shape)
             self._chosen.append(chosen_rows(is_counted, self._answered, max(1, round(share))))
         if shape != self._shapes[place]:
@@ -180,6 +189,19 @@ class SetRows:
                 f"{list(self._shapes[place])} before; make a new monitor if it was changed"
             )
         return self._chosen[place].to(logits.device)
+
+    def _counted(
+        self, place: int, logits: Tensor, batch: Any, model: nn.Module
+    ) -> Bool[Tensor, "B *positions"]:
+        """The positions that are attended to and, where the data have labels, have one."""
+        labels = self._inputs.places[place]
+        if labels is not None:
+            labels = labels_at_their_logits(model, batch, labels)
+            shape = logits.shape[:-1]
+            is_flat = len(shape) == 1 and labels.numel() == shape.numel()
+            # Labels of another shape belong to another of the model's outputs.
+            labels = labels if labels.shape == shape or is_flat else None
+        return counted_positions(logits, batch, labels)
 
 
 def chosen_rows(

@@ -23,7 +23,7 @@ class MonitorSettings:
     """Of a model that answers at several positions: all of them count, or each sequence's last."""
     noise_on: NoiseOn = "head"
     """Where the noise goes at every look. On the output layer a look costs one forward pass per
-    set, on the whole network up to 35. Choose the network for models whose output layer is not
+    set, on the whole network 44 or more. Choose the network for models whose output layer is not
     linear."""
     head: str | None = None
     """Name of the output layer, where a model has several that return the logits."""

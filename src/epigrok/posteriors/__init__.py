@@ -7,13 +7,13 @@ the samples' predictions lives in `uncertainty`; which posteriors a run tracks, 
 from epigrok.posteriors.calling import (
     Forward,
     counted_positions,
-    evaluating,
     network_logits,
     split_batch,
     swapped_logits,
 )
 from epigrok.posteriors.diagonal_laplace import DiagonalLaplace
 from epigrok.posteriors.ensemble import Ensemble
+from epigrok.posteriors.evaluating import evaluating
 from epigrok.posteriors.exact_laplace import ExactLaplace
 from epigrok.posteriors.gaussian import DiagonalGaussian
 from epigrok.posteriors.head import Head, HeadInputs, HeadPass, head_inputs, head_pass

@@ -84,7 +84,9 @@ def swapped_logits(
     `forward` gets the model itself, so it may call any of its methods.
     """
     _require_place(model, tensors)
-    named = {f"model.{name}": tensor for name, tensor in tensors.items()}
+    # Copies of buffers: a model may change its own in place, and a sample must stay what it is.
+    buffers = {name for name, _ in model.named_buffers(remove_duplicate=False)}
+    named = {f"model.{n}": t.clone() if n in buffers else t for n, t in tensors.items()}
     output = functional_call(_Called(model, forward or call), named, (inputs,))
     return logits_in(output, is_chosen=forward is not None)
 
@@ -246,37 +248,3 @@ def _attention_mask(inputs: Mapping[str, Any]) -> Any:
     """The mask of the sequence that is predicted, which with a decoder is not the encoder's."""
     has_decoder = any(name.startswith("decoder_") for name in inputs)
     return inputs.get(f"decoder_{ATTENTION_MASK}" if has_decoder else ATTENTION_MASK)
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode without gradients; afterwards the model and torch's generators are as before.
-
-    That is every module's mode, every buffer, every `requires_grad`, also after an exception.
-    """
-    modes = [(module, module.training) for module in model.modules()]
-    needs_gradient = [(weights, weights.requires_grad) for weights in model.parameters()]
-    buffers = [
-        (module, name, buffer, buffer.clone())
-        for module in model.modules()
-        for name, buffer in module._buffers.items()
-        if buffer is not None
-    ]
-    # A GPU has a generator of its own.
-    tensors = [weights for weights, _ in needs_gradient] + [buffer for _, _, buffer, _ in buffers]
-    gpus = sorted({tensor.device.index for tensor in tensors if tensor.is_cuda})
-    try:
-        with torch.random.fork_rng(devices=gpus), torch.no_grad():
-            model.eval()
-            yield
-    finally:
-        for module, was_training in modes:
-            module.training = was_training
-        for weights, needed in needs_gradient:
-            weights.requires_grad_(needed)
-        for module, name, buffer, values in buffers:
-            # A model may replace a buffer as well as change it. One that did not change is left
-            # alone: writing to it would spoil a backward pass that still needs it.
-            module._buffers[name] = buffer
-            if not torch.equal(buffer, values):
-                buffer.detach().copy_(values)

@@ -16,12 +16,13 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from epigrok.errors import UserError
-from epigrok.posteriors.calling import Forward, counted_positions, evaluating, network_logits
+from epigrok.posteriors.calling import Forward, counted_positions, network_logits
+from epigrok.posteriors.evaluating import evaluating
 from epigrok.posteriors.linear_calls import LinearCalls, how_they_differ, picked_rows
 
 
 class NoHeadError(UserError):
-    """The logits are not what a linear layer of the model returned."""
+    """The logits are not what a linear layer of the model returned, or not of one alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,14 +189,15 @@ def head_pass(
     if not watch.calls:
         wanted = "linear layer" if head is None else f"linear layer called {head!r}"
         used = sorted(name for name in watch.num_uses if name.endswith("weight"))
-        raise NoHeadError(f"the model used no {wanted} in its forward pass, but the weights {used}")
+        instead = f"but the weights {used}" if used else "and no weight that can be seen"
+        raise NoHeadError(f"the model used no {wanted} in its forward pass, {instead}")
     rows_of_call = [(call, picked_rows(call, logits)) for call in watch.calls]
     matches = [(call, rows_N) for call, rows_N in rows_of_call if rows_N is not None]
     names = sorted({call.weight_name for call, _ in matches})
     if not names:
         raise NoHeadError(how_they_differ(watch.calls[-1], logits))
     if len(names) > 1:
-        raise UserError(f"several layers return these logits; choose one with head=, of {names}")
+        raise NoHeadError(f"several layers return these logits; choose one with head=, of {names}")
     call, rows_N = matches[-1]
     features_ND = _wide(call.features.flatten(0, -2)[rows_N])
     return HeadPass(

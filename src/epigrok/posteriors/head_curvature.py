@@ -202,7 +202,7 @@ class Evidence:
     def prior_precision(self, wanted: PriorPrecision) -> float:
         """The prior precision that is asked for: a number, or that of largest evidence."""
         found = self._optimum() if wanted == "evidence" else wanted
-        if isinstance(found, str):
+        if isinstance(found, str) or found is None:
             raise UserError(f"the prior is a precision or 'evidence', got {found!r}")
         if not found > 0:
             raise UserError(f"the prior precision must be positive, got {found}")

@@ -30,6 +30,13 @@ class LinearCall:
     bias: Tensor | None
     weight_name: str
     bias_name: str
+    version: int | None
+    """Of the output's memory, which counts changes made in place; None where nobody counts."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the model changed the output in place, as `logits[:, 0] = 0` does."""
+        return _version(self.output) != self.version
 
 
 class LinearCalls(TorchFunctionMode):
@@ -75,12 +82,15 @@ class LinearCalls(TorchFunctionMode):
                     bias=bias,
                     weight_name=self._names[id(weight)],
                     bias_name=self._names.get(id(bias), ""),
+                    version=_version(output),
                 )
             )
 
 
 def picked_rows(call: LinearCall, logits: Tensor) -> Int[Tensor, " N"] | None:
     """Which row of the head's output each row of logits is; None if they are not rows of it."""
+    if call.is_changed:
+        return None
     output_MC, logits_NC = call.output.flatten(0, -2).to(logits.dtype), logits.flatten(0, -2)
     if output_MC.shape[-1] != logits_NC.shape[-1]:
         return None
@@ -111,9 +121,19 @@ def _bytes_of_rows(values: Float[Tensor, "N C"]) -> list[bytes]:
     return [row.tobytes() for row in values.detach().cpu().double().numpy()]
 
 
+def _version(output: Tensor) -> int | None:
+    return None if output.is_inference() else output._version
+
+
 def how_they_differ(call: LinearCall, logits: Tensor) -> str:
     """In words, where the logits are not what a product returned."""
     layer, shape = repr(call.weight_name), list(logits.shape)
+    if call.is_changed:
+        return (
+            f"the model changes in place what its last linear layer {layer} returned, so its "
+            "output is not that of the layer; pass forward= that returns the layer's output, or "
+            "name another with head="
+        )
     if call.output.numel() != logits.numel() or call.output.shape[-1] != logits.shape[-1]:
         return (
             f"the logits have shape {shape} and are not rows of what the last linear layer "

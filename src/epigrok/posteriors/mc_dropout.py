@@ -9,7 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from epigrok.posteriors.calling import Forward, evaluating, swapped_logits
+from epigrok.posteriors.calling import Forward, swapped_logits
+from epigrok.posteriors.evaluating import evaluating
 from epigrok.posteriors.gaussian import frozen_tensors
 from epigrok.posteriors.protocol import save_posterior
 from epigrok.random_streams import stream_key

@@ -3,8 +3,9 @@
 Letters: N predictions that count, C classes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,14 @@ from torch.utils.data import DataLoader
 
 from epigrok.errors import UserError
 from epigrok.posteriors.calling import (
+    LABELS,
     Forward,
     counted_positions,
-    evaluating,
     explaining_wrong_inputs,
+    labels_at_their_logits,
     refuse_probabilities,
 )
+from epigrok.posteriors.evaluating import evaluating
 from epigrok.posteriors.protocol import (
     Posterior,
     elements_per_block,
@@ -82,7 +85,8 @@ def predict(
         inputs: A tensor, a tuple or list of arguments, or a mapping of keyword arguments.
         num_samples: How many samples to average over.
         forward: Calls the model on the inputs, if it needs a way of its own.
-        mask: Which positions count, besides those that an attention mask leaves out.
+        mask: Which positions count, besides those that an attention mask leaves out, or labels of
+            -100 in a mapping.
     """
     require_posterior(posterior)
     if isinstance(inputs, DataLoader | np.ndarray):
@@ -91,15 +95,15 @@ def predict(
             "batch of a loader, with its inputs as tensors"
         )
     num_samples = posterior.max_samples or num_samples
-    if num_samples < 1:
-        raise UserError(f"a prediction needs at least one sample, got {num_samples}")
+    if not isinstance(num_samples, Integral) or num_samples < 1:
+        raise UserError(f"a prediction needs a whole number of samples, got {num_samples!r}")
     is_counted, is_first = torch.zeros((), dtype=torch.bool), True
 
     def draws() -> Iterator[Float[Tensor, "N C"]]:
         nonlocal is_counted, is_first
         for logits_of_parts in sampled_logits(model, posterior, [inputs], num_samples, forward):
             (logits,) = logits_of_parts
-            is_counted = counted_positions(logits, inputs, mask=mask)
+            is_counted = counted_positions(logits, inputs, _labels(model, inputs), mask=mask)
             logits_NC = logits[is_counted]
             if is_first:
                 refuse_probabilities(logits_NC)
@@ -110,8 +114,8 @@ def predict(
         probs_NC, uncertainties, errors = _streamed(draws, num_samples)
     if not probs_NC.isfinite().all():
         raise UserError(
-            f"predictions under the posterior {posterior.name!r} are not finite: the weights, or "
-            "the spread around them, have become too large"
+            f"predictions under the posterior {posterior.name!r} are not finite: the inputs are "
+            "not, or the weights, or the spread around them, have become too large"
         )
 
     def placed(values: Tensor) -> Tensor:
@@ -127,6 +131,14 @@ def predict(
         is_counted=is_counted,
         num_samples=num_samples,
     )
+
+
+def _labels(model: nn.Module, inputs: Any) -> Tensor | None:
+    """Those of a batch that has some: where a label is -100, the prediction does not count."""
+    labels = inputs.get(LABELS) if isinstance(inputs, Mapping) else None
+    if not isinstance(labels, Tensor) or labels.is_floating_point():
+        return None
+    return labels_at_their_logits(model, inputs, labels)
 
 
 def _streamed(

@@ -18,7 +18,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from epigrok.errors import UserError
-from epigrok.posteriors.calling import Forward, evaluating, swapped_logits
+from epigrok.posteriors.calling import Forward, swapped_logits
+from epigrok.posteriors.evaluating import evaluating
 from epigrok.posteriors.head import head_pass, own_head
 from epigrok.tensor_files import read_record, write_record
 

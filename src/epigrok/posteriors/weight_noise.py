@@ -45,7 +45,7 @@ class WeightNoise:
 
 def _matrices(model: nn.Module) -> dict[str, Tensor]:
     named = {name: weights.detach() for name, weights in model.named_parameters()}
-    return {name: weights for name, weights in named.items() if weights.ndim >= 2}
+    return {n: w for n, w in named.items() if w.ndim >= 2 and w.is_floating_point()}
 
 
 @register_posterior("weight-noise", role="control", read_argument=positive_number)

@@ -18,9 +18,9 @@ from epigrok.monitor.by_heart.predictability import (
     _predictors,
     _with_clearest,
 )
-from epigrok.monitor.inputs import taken
 from epigrok.monitor.measuring import Mean, SetMeasure
 from epigrok.monitor.set_rows import SetRows
+from epigrok.monitor.taking import taken
 from epigrok.random_streams import integers, normal, stream_key
 
 SHARE = StateRule().by_heart_share
