@@ -85,6 +85,14 @@ def test_results_from_fewer_sequences_replace_no_others(run: Run) -> None:
     assert run.directory.rows("evaluation") == more
 
 
+def test_a_sequence_more_does_not_make_up_for_all_but_one_sample(run: Run) -> None:
+    noise = EvaluateOptions(posteriors=("weight-noise:0.1",), num_sequences=26, num_samples=8)
+    full = evaluate_run(run, noise)
+    with pytest.warns(UserWarning, match="not kept: .*more sequences times samples"):
+        evaluate_run(run, replace(noise, num_sequences=52, num_samples=1))
+    assert run.directory.rows("evaluation") == full
+
+
 def test_fewer_sequences_are_evaluated_but_posteriors_are_fitted_to_all(run: Run) -> None:
     options = EvaluateOptions(posteriors=("laplace",), num_samples=2, num_sequences=26)
     few, every = (

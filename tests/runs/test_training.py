@@ -219,6 +219,18 @@ def test_a_place_that_holds_other_runs_is_refused(tmp_path: Path) -> None:
         epigrok.train(tiny(run_seed=7), tmp_path / "run")
 
 
+@pytest.mark.parametrize("name", ["training.jsonl", "metrics.jsonl", "status.json", "positions"])
+def test_files_that_are_not_a_runs_are_not_taken_for_one(name: str, tmp_path: Path) -> None:
+    mine = tmp_path / name
+    if name == "positions":
+        mine.mkdir()
+        mine /= "of-mine"
+    mine.write_text('{"loss": 1.0}\n')
+    with pytest.raises(UserError, match=rf"has a {name} but no config\.json, so it is not"):
+        epigrok.train(tiny(), tmp_path)
+    assert mine.read_text() == '{"loss": 1.0}\n'
+
+
 def test_a_directory_that_is_worked_on_is_left_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

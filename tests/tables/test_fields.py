@@ -54,6 +54,13 @@ def test_fields_and_values_have_names_that_people_use() -> None:
     assert value_label("task.num_base_tasks", 8) == "32"
     assert value_label("task.num_train_tasks", 8) == "8"
     assert value_label("optim.lr", 0.0010000) == "0.001"
+    assert value_label("optim.lr", 0.1 + 0.2) == "0.3"
+
+
+def test_values_that_differ_look_different() -> None:
+    """Tables group runs by what they show."""
+    assert value_label("optim.ess", 1442307.6923076923) == "1442307.69"
+    assert value_label("optim.ess", 1442308.2) == "1442308.2"
 
 
 def test_values_are_sorted_as_people_would() -> None:

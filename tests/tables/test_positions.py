@@ -1,5 +1,6 @@
 """Metrics by context length, merged when a run is done."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,15 @@ def test_without_a_database_library_the_files_stay_and_can_be_asked(
 def test_a_run_without_evaluations_gets_no_table(tmp_path: Path) -> None:
     merge_positions(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_names_that_differ_in_capitals_alone_are_two_runs(tmp_path: Path) -> None:
+    for name, value in (("Run", 0.5), ("run", 0.75)):
+        (run,) = prepare(tmp_path / f"of {name}", Sweep(name="s", methods=("icl-tiny",))).values()
+        values = {metric: torch.tensor([value]) for metric in METRIC_NAMES}
+        row = EvaluationRow("id_val", "point", 1, 4, {}, values, torch.zeros(3, 15))
+        record(run, Evaluation(0, [row]))
+        run.path.rename(tmp_path / name)
+        shutil.rmtree(tmp_path / f"of {name}")
+    found = open_sweep(tmp_path).sql("select run_id, nll from positions order by run_id")
+    assert found.fetchall() == [("Run", 0.5), ("run", 0.75)]

@@ -6,7 +6,7 @@ A key identifies exactly one row of its table.
 
 from dataclasses import dataclass
 
-from epigrok.columns import Column, ColumnType
+from epigrok.columns import Column
 
 STEP = Column("step", "integer", "updates taken")
 SPLIT = Column("split", "text", "what the model was evaluated on; see Splits")
@@ -99,10 +99,6 @@ class Table:
     def columns(self) -> tuple[Column, ...]:
         """All columns, the key first."""
         return (*self.key, *self.values)
-
-    def type_of(self, name: str) -> ColumnType:
-        """The type of a column."""
-        return next(column.type for column in self.columns if column.name == name)
 
 
 _SCORED = (STEP, SPLIT, POSTERIOR)

@@ -26,8 +26,7 @@ def fit_ivon(request: FitRequest) -> DiagonalGaussian:
     """The posterior that IVON learnt while training."""
     if not isinstance(request.carried, DiagonalGaussian):
         raise UserError(
-            "IVON's posterior is not kept with this checkpoint, only its mean; choose one of the "
-            "newest two checkpoints"
+            "IVON's posterior is not kept with this checkpoint, only its mean; choose another step"
         )
     return replace(request.carried, name=request.name.text, seed=POSTERIOR_SEED)
 

@@ -18,7 +18,14 @@ from epigrok.columns import ColumnType
 from epigrok.errors import UserError
 from epigrok.evaluation.schema import TABLES, TRAINING_TABLES
 from epigrok.files import digest_of, read_json
-from epigrok.records.directory import CONFIG, PARQUET, WORLD, RunDirectory, run_directories
+from epigrok.records.directory import (
+    CONFIG,
+    PARQUET,
+    STATUS,
+    WORLD,
+    RunDirectory,
+    run_directories,
+)
 from epigrok.records.foreign import is_step
 from epigrok.records.manifest import CHECKPOINTS, DESCRIPTION, DONE, read_manifest
 from epigrok.records.table_checks import extent_problem, row_problem, table_content
@@ -108,7 +115,7 @@ def _identity(run: RunDirectory) -> Iterator[Finding]:
 
 def _records(run: RunDirectory) -> Iterator[Finding]:
     """Status and provenance: no result depends on them."""
-    for name in ("status.json", "provenance.json"):
+    for name in (STATUS, "provenance.json"):
         path = run.path / name
         if not path.exists():
             continue

@@ -40,8 +40,9 @@ from epigrok.records.manifest import (
 from epigrok.records.table_checks import unfit_column
 from epigrok.workspace import Workspace
 
-__all__ = ["CONFIG", "PARQUET", "SWEEP", "WORLD", "RunDirectory", "run_directories"]
+__all__ = ["CONFIG", "PARQUET", "STATUS", "SWEEP", "WORLD", "RunDirectory", "run_directories"]
 
+STATUS = "status.json"
 SWEEP = "sweep.json"
 """The file beside the runs of a sweep that describes the sweep."""
 
@@ -133,7 +134,7 @@ class RunDirectory:
 
     def status(self) -> dict[str, Any]:
         """Where the run stands, as last written."""
-        return clean_status(_json_or_none(self.path / "status.json"))
+        return clean_status(_json_or_none(self.path / STATUS))
 
     def provenance(self) -> dict[str, Any]:
         """Commit, versions and every process that worked on the run."""
@@ -153,7 +154,7 @@ class RunDirectory:
     def write_status(self, workspace: Workspace | None = None, **values: Any) -> None:
         """Write where the run stands, through the workspace of the process that holds the run."""
         write = write_json if workspace is None else workspace.write_json
-        write(self.path / "status.json", values)
+        write(self.path / STATUS, values)
 
     @property
     def keeps_weights(self) -> bool:

@@ -11,7 +11,7 @@ from epigrok.checkpoint_files import checkpoint_steps
 from epigrok.config import Split, flatten
 from epigrok.errors import UserError
 from epigrok.evaluation.schema import ACCURACY_FINAL, EPISTEMIC_FINAL
-from epigrok.records.directory import CONFIG, RunDirectory, run_directories
+from epigrok.records.directory import CONFIG, STATUS, RunDirectory, run_directories
 from epigrok.records.foreign import is_step
 from epigrok.records.holder import read_holder
 
@@ -109,7 +109,7 @@ def state_of(run: RunDirectory, status: dict[str, Any], now: float) -> str:
         return "running"
     if not status:
         # A damaged status still shows that somebody began the run.
-        is_begun = holder is not None or (run.path / "status.json").exists()
+        is_begun = holder is not None or (run.path / STATUS).exists()
         return "lost" if is_begun else "queued"
     written = status.get("state")
     return written if written in ("failed", "stopped") else "lost"

@@ -165,7 +165,9 @@ def keep_rows(
     poorer = {what for what in new.keys() & old.keys() if new[what] < old[what]}
     if poorer:
         names = ", ".join(sorted({posterior for _, posterior, *_ in poorer}))
-        warnings.warn(f"not kept: {table} has {names} from more sequences or samples", stacklevel=3)
+        warnings.warn(
+            f"not kept: {table} has {names} from more sequences times samples", stacklevel=3
+        )
     replaced = new.keys() - poorer
     added = [row for row in rows if _evaluated(row) in replaced]
     keep_json_lines(table, lambda row: _evaluated(row) not in replaced, added, workspace)
@@ -180,12 +182,12 @@ def _table(series: ContextSeries | None) -> str:
     return "evaluation" if series is None else SERIES_TABLES[series]
 
 
-def _thoroughness(rows: list[Row]) -> dict[tuple[int, str, str], tuple[int, int]]:
-    """Sequences and samples behind each evaluation."""
-    found: dict[tuple[int, str, str], tuple[int, int]] = {}
+def _thoroughness(rows: list[Row]) -> dict[tuple[int, str, str], int]:
+    """Predictions behind each evaluation: sequences times samples."""
+    found: dict[tuple[int, str, str], int] = {}
     for row in rows:
-        what, amount = _evaluated(row), (row["num_sequences"], row["num_samples"])
-        found[what] = max(found.get(what, (0, 0)), amount)
+        what, number = _evaluated(row), row["num_sequences"] * row["num_samples"]
+        found[what] = max(found.get(what, 0), number)
     return found
 
 

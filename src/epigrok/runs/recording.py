@@ -13,9 +13,14 @@ from epigrok.config import RunConfig, differing_fields
 from epigrok.config.posterior import POINT
 from epigrok.errors import UserError
 from epigrok.evaluation import ContextRow, Evaluation, EvaluationRow
-from epigrok.evaluation.schema import ACCURACY_FINAL, EPISTEMIC_FINAL, METRIC_NAMES
+from epigrok.evaluation.schema import (
+    ACCURACY_FINAL,
+    EPISTEMIC_FINAL,
+    METRIC_NAMES,
+    TRAINING_TABLES,
+)
 from epigrok.files import own_path
-from epigrok.records.directory import CONFIG, SWEEP, WORLD, RunDirectory
+from epigrok.records.directory import CONFIG, STATUS, SWEEP, WORLD, RunDirectory
 from epigrok.records.position_shards import position_folder
 from epigrok.records.run_tables import RunTables
 from epigrok.runs.describing import describe, write_identity
@@ -53,9 +58,8 @@ def open_or_create(
     is_known = (path / CONFIG).exists()
     if is_known:
         require_same_config(run, config)
-    elif (path / SWEEP).exists() or any(run.checkpoints.iterdir()):
-        holds = "a sweep" if (path / SWEEP).exists() else "checkpoints of an unknown run"
-        raise UserError(f"{path} holds {holds}; choose another directory")
+    else:
+        _require_free(run)
     world = path / WORLD
     # A killed process may have left a world without a configuration, perhaps of another run.
     if start_over or not (is_known and world.exists()):
@@ -64,6 +68,21 @@ def open_or_create(
     if not is_known:
         write_identity(path, config, workspace)
     return run
+
+
+def _require_free(run: RunDirectory) -> None:
+    """Refuse a directory that has files of a run's names, but is not known to be one."""
+    if (run.path / SWEEP).exists():
+        raise UserError(f"{run.path} holds a sweep; choose another directory")
+    if any(run.checkpoints.iterdir()):
+        raise UserError(f"{run.path} holds checkpoints of an unknown run; choose another directory")
+    # A run writes these after its configuration, so they are somebody else's.
+    names = [STATUS, position_folder(run.path).name, *(run.table(t).name for t in TRAINING_TABLES)]
+    if found := [name for name in names if (run.path / name).exists()]:
+        raise UserError(
+            f"{run.path} has a {found[0]} but no {CONFIG}, so it is not the directory of a run; "
+            "choose another"
+        )
 
 
 def _note_process(

@@ -58,7 +58,11 @@ def value_label(name: str, value: Any) -> str:
     """The value of a field in words; base tasks are counted as training tasks."""
     if name == "task.num_base_tasks" and isinstance(value, int):
         value *= TASKS_PER_BASE_TASK
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    # Tables group runs by this text, so values that differ must not look the same.
+    short = f"{value:g}"
+    return short if float(short) == value else f"{value:.9g}"
 
 
 def by_size(value: Any) -> tuple[bool, float, str]:

@@ -71,4 +71,5 @@ def _register_shards(connection: Any, made: set[str], run: RunDirectory) -> bool
 
 
 def _shards_name(run: RunDirectory) -> str:
-    return quoted_name(f"shards of {run.path.name}")
+    # In digits, because DuckDB takes names for the same that differ in capitals alone.
+    return quoted_name(f"shards of {run.path.name.encode().hex()}")
