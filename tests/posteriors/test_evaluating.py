@@ -1,5 +1,6 @@
 """A model can be called without a trace on it, on random numbers or on training."""
 
+import copy
 import random
 
 import numpy as np
@@ -74,3 +75,30 @@ def test_evaluating_between_forward_and_backward_does_no_harm(number: float) -> 
         model(X)
     loss.backward()
     assert model[0].weight.grad is not None
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_compiled_model_is_not_compiled_again(in_place: bool) -> None:
+    compilations = 0
+
+    def backend(graph: torch.fx.GraphModule, examples: list[Tensor]) -> torch.fx.GraphModule:
+        nonlocal compilations
+        compilations += 1
+        return graph
+
+    class Dropping(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            return nn.functional.dropout(super().forward(x), 0.5, self.training)
+
+    model: nn.Module = Dropping(4, 3)
+    expected = copy.deepcopy(model).eval()(X)
+    if in_place:
+        model.compile(backend=backend)
+    else:
+        model = torch.compile(model, backend=backend)  # type: ignore[assignment]
+    model(X)
+    before = compilations
+    with evaluating(model):
+        assert torch.equal(model(X[:3]), expected[:3])
+    model(X)
+    assert compilations == before > 0

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import numpy as np
 import torch
@@ -14,7 +14,8 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     """Evaluation mode without gradients; afterwards everything is as before.
 
     That is every module's mode, every buffer and every `requires_grad` of the model, and the global
-    generators of torch, NumPy and Python; also after an exception.
+    generators of torch, NumPy and Python; also after an exception. A compiled model is called as it
+    was written: compiling it anew for another mode and other weights would take longer.
     """
     modes = [(module, module.training) for module in model.modules()]
     needs_gradient = [(weights, weights.requires_grad) for weights in model.parameters()]
@@ -29,7 +30,8 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     gpus = sorted({tensor.device.index for tensor in tensors if tensor.is_cuda})
     try:
         generators_of_torch = torch.random.fork_rng(devices=gpus)
-        with generators_of_torch, python_and_numpy_left_alone(), torch.no_grad():
+        generators = python_and_numpy_left_alone()
+        with generators_of_torch, generators, torch.no_grad(), _uncompiled(model):
             model.eval()
             yield
     finally:
@@ -43,6 +45,15 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             module._buffers[name] = buffer
             if not _is_same(buffer, values):
                 buffer.detach().copy_(values)
+
+
+def _uncompiled(model: nn.Module) -> AbstractContextManager[object]:
+    # Asked by name, because importing the compiler takes seconds.
+    is_compiled = any(
+        type(module).__name__ == "OptimizedModule" or module._compiled_call_impl is not None
+        for module in model.modules()
+    )
+    return torch.compiler.set_stance("force_eager") if is_compiled else nullcontext()
 
 
 def _is_same(one: Tensor, other: Tensor) -> bool:
