@@ -5,7 +5,6 @@ splits of unseen tasks.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -15,7 +14,8 @@ from matplotlib.lines import Line2D
 from epigrok.config.posterior import BELIEVES_CLEAN, ORACLES
 from epigrok.errors import UserError
 from epigrok.figures.catalogue import register_figure
-from epigrok.figures.curves import Curves, curves_along, draw_curve
+from epigrok.figures.context_curves import ContextCurves, context_curves
+from epigrok.figures.curves import Curves, draw_curve
 from epigrok.figures.drawn_figure import DrawnFigure, columns
 from epigrok.figures.panels import (
     add_legend,
@@ -65,36 +65,28 @@ def draw_context_noise(store: SweepStore) -> DrawnFigure:
 
 
 def _draw_series(store: SweepStore, axis: str) -> DrawnFigure:
-    read = [
-        (setting, {metric: _read(setting, axis, metric) for metric in _LABELS})
-        for setting in settings_with_uncertainty(store)
-        if setting.num_examples > 1
-    ]
-    usable = [
-        (replace(setting, posteriors=(posterior,)), curves)
-        for setting, curves in read
-        if (posterior := _shown_posterior(setting, curves))
-    ]
+    in_context = (s for s in settings_with_uncertainty(store) if s.num_examples > 1)
+    usable = [found for setting in in_context if (found := context_curves(setting, axis))]
     name = axis.replace("_", "-")
     if not usable:
         raise UserError(
             f"no run in {store.path} has a {name.replace('-', ' ')} series; make one for an "
             f"in-context run with `epigrok evaluate RUN --series {name}`"
         )
-    settings = [setting for setting, _ in usable]
+    settings = [found.setting for found in usable]
     rows: list[dict[str, Any]] = []
     sentences = []
     with publication_style():
         figure, panels = setting_panels(settings, len(_LABELS), 1.4)
-        for (setting, curves), column in zip(usable, panels.T):
+        for found, column in zip(usable, panels.T):
             for axes, (metric, label) in zip(column, _LABELS.items()):
-                rows += _draw_panel(axes, setting, curves[metric], axis, metric)
+                rows += _draw_panel(axes, found.setting, found.curves[metric], axis, metric)
                 if metric == "accuracy":
                     axes.set(ylabel=label, ylim=(-0.03, 1.05))
                 else:
-                    label_nats(axes, label, setting.posteriors[0])
+                    label_nats(axes, label, found.setting.posteriors[0])
             column[-1].set_xlabel(_AXIS_LABELS[axis])
-            sentences.append(_sentence(setting, curves, axis))
+            sentences.append(_sentence(found, axis))
         add_legend(figure, [*split_handles(columns(rows)["split"]), *_exact_handles(axis)])
     table = columns(rows)
     kind = name.removeprefix("context-")
@@ -106,30 +98,6 @@ def _draw_series(store: SweepStore, axis: str) -> DrawnFigure:
         f"{splits_sentence(table['split'], store)}{choice_note(store, settings)}"
     )
     return DrawnFigure(name, _TITLE.format(kind), caption, figure, table)
-
-
-def _shown_posterior(setting: Setting, curves: dict[str, Curves]) -> str | None:
-    """The posterior that other figures show, or else the first one in this series."""
-    found = sorted({posterior for _, posterior in curves["epistemic"]})
-    others = [name for name in found if not name.startswith(ORACLES)]
-    for name in (*setting.posteriors, *others):
-        if all((setting.hardest_split, name) in of_metric for of_metric in curves.values()):
-            return name
-    return None
-
-
-def _read(setting: Setting, axis: str, metric: str) -> Curves:
-    """Curves of the newest evaluated step; context lengths may also come from training."""
-    store = setting.store
-    (newest,) = store.sql(f"select max(step) from {axis}").fetchall()[0]
-    if newest is not None:
-        found = store.median_and_band(metric, [axis], step=newest, table=axis)
-        return curves_along(axis, found.fetchnumpy())
-    curves: Curves = {}
-    for table in ("latest_positions", "exact_positions") if axis == "context_length" else ():
-        found = store.median_and_band(metric, [axis], table=table)
-        curves |= curves_along(axis, found.fetchnumpy())
-    return curves
 
 
 def _draw_panel(
@@ -161,14 +129,20 @@ def _exact_handles(axis: str) -> Sequence[Artist]:
     return handles
 
 
-def _sentence(setting: Setting, curves: dict[str, Curves], axis: str) -> str:
-    """Where the curves of the hardest split begin and end."""
+def _sentence(found: ContextCurves, axis: str) -> str:
+    """Where the curves of the hardest split begin and end, and what is not drawn."""
+    setting = found.setting
     split, posterior = setting.hardest_split, setting.posteriors[0]
-    shown = {label: curves[metric][split, posterior] for metric, label in _LABELS.items()}
-    parts = [
-        f"{label} goes from {curve.median[0]:.2g} to {curve.median[-1]:.2g}"
-        for label, curve in shown.items()
-    ]
-    first, *_, last = shown["accuracy"].x
-    between = f"{axis.replace('_', ' ')} {first:g} and {last:g}"
-    return f"{setting.name}, {posterior} on {split}, between {between}: {', '.join(parts)}."
+    shown = {label: found.curves[metric][split, posterior] for metric, label in _LABELS.items()}
+    first, last = (shown["accuracy"].x[place] for place in (0, -1))
+    where, name = f"{setting.name}, {posterior} on {split}", axis.replace("_", " ")
+    if first == last:
+        values = [f"{label} is {curve.median[0]:.2g}" for label, curve in shown.items()]
+        text = f"{where}, at {name} {first:g}: {', '.join(values)}."
+    else:
+        values = [
+            f"{label} goes from {curve.median[0]:.2g} to {curve.median[-1]:.2g}"
+            for label, curve in shown.items()
+        ]
+        text = f"{where}, between {name} {first:g} and {last:g}: {', '.join(values)}."
+    return f"{text} {found.note}".rstrip()

@@ -52,6 +52,8 @@ def training_curves(setting: Setting, metric: str) -> Curves:
 def curves_along(axis: str, found: Mapping[str, Any]) -> Curves:
     """The curves in a result of `median_and_band`, which is sorted along its axis."""
     splits, posteriors = found["split"], found["posterior"]
+    points = list(zip(splits, posteriors, found[axis]))
+    assert len(set(points)) == len(points), "groups that nothing tells apart are on one curve"
     columns = (axis, "median", "lower", "upper", "count")
     return {
         key: Curve(*(np.asarray(found[name], dtype=np.float64)[is_here] for name in columns))
