@@ -168,6 +168,19 @@ def test_what_cannot_be_drawn_is_named_with_the_reason(single_run: Path) -> None
     assert "tracks epistemic uncertainty" in missing["teaser"]
 
 
+def test_a_figure_that_fails_costs_no_other_and_is_named(
+    single_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> list[object]:
+        raise ValueError("not enough values")
+
+    monkeypatch.setattr("epigrok.figures.oracle_distance.shown_settings", fails)
+    with pytest.warns(UserWarning, match="oracle-distance failed with ValueError: not enough"):
+        drawn, missing = draw_all(open_sweep(single_run))
+    assert missing["oracle-distance"] == "ValueError: not enough values"
+    assert {figure.name for figure in drawn} >= {"tolerance", "theory-summary"}
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

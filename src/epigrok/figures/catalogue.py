@@ -6,6 +6,7 @@ A figure is one file with a function that takes the store and returns a `DrawnFi
     def draw_mine(store: SweepStore) -> DrawnFigure: …
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -81,7 +82,10 @@ def draw_figure(name: str, source: Source) -> DrawnFigure:
 
 
 def draw_all(source: Source) -> tuple[list[DrawnFigure], dict[str, str]]:
-    """Draw all figures that can be drawn, and give the reason for each of the others."""
+    """Draw all figures that can be drawn, and give the reason for each of the others.
+
+    A figure that fails for a reason that is no user's mistake is one of the others, with a warning.
+    """
     store = _store_of(source)
     drawn: list[DrawnFigure] = []
     missing: dict[str, str] = {}
@@ -90,6 +94,11 @@ def draw_all(source: Source) -> tuple[list[DrawnFigure], dict[str, str]]:
             drawn.append(draw_figure(name, store))
         except UserError as error:
             missing[name] = str(error)
+        except Exception as error:
+            # A mistake of ours or of a plugin. It must not cost the other figures, nor stay unseen.
+            missing[name] = f"{type(error).__name__}: {error}"
+            hint = f"`epigrok figure {name} {store.path}` shows where"
+            warnings.warn(f"{name} failed with {missing[name]}; {hint}", stacklevel=1)
     return drawn, missing
 
 
