@@ -181,6 +181,12 @@ def test_a_figure_that_fails_costs_no_other_and_is_named(
     assert {figure.name for figure in drawn} >= {"tolerance", "theory-summary"}
 
 
+def test_only_figures_of_runs_name_the_conditions_that_chose_them(single_run: Path) -> None:
+    found, _ = draw_all(open_sweep(single_run, where=["preset=icl-tiny"]))
+    named = {figure.name for figure in found if "Only runs with preset" in figure.caption}
+    assert named == {figure.name for figure in found if not figure.name.startswith("theory-")}
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

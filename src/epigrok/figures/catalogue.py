@@ -45,17 +45,21 @@ class CatalogueEntry:
     """One line on what it shows."""
     place: int
     """A report shows figures in order of their places."""
+    shows_runs: bool
+    """Whether it shows the runs in the directory; theory is the same for all."""
 
 
 _FIGURES: Registry[CatalogueEntry] = Registry("figure", home="epigrok.figures")
 _Draw = TypeVar("_Draw", bound=Draw)
 
 
-def register_figure(name: str, summary: str, place: int = _LAST) -> Callable[[_Draw], _Draw]:
+def register_figure(
+    name: str, summary: str, place: int = _LAST, shows_runs: bool = True
+) -> Callable[[_Draw], _Draw]:
     """Register the decorated function as the one that draws the figure `name`."""
 
     def register(draw: _Draw) -> _Draw:
-        _FIGURES.add(name, CatalogueEntry(draw, summary, place))
+        _FIGURES.add(name, CatalogueEntry(draw, summary, place, shows_runs))
         return draw
 
     return register
@@ -75,8 +79,9 @@ def draw_figure(name: str, source: Source) -> DrawnFigure:
         source: A run, a sweep, or the directory of either.
     """
     store = _store_of(source)
-    drawn = _FIGURES.find(name).build(store)
-    if store.chosen_by:
+    entry = _FIGURES.find(name)
+    drawn = entry.build(store)
+    if store.chosen_by and entry.shows_runs:
         drawn = replace(drawn, caption=f"{drawn.caption} Only runs with {store.chosen_by}.")
     return drawn
 

@@ -225,7 +225,10 @@ def _draw_band(axes: Axes, finite: Table, colour: str, scale: float = 1.0) -> No
 
 
 @register_figure(
-    "theory-summary", "the solvable model: dynamics, peaks, threshold, delay", place=90
+    "theory-summary",
+    "the solvable model: dynamics, peaks, threshold, delay",
+    place=90,
+    shows_runs=False,
 )
 def draw_summary_of_any_store(store: SweepStore) -> DrawnFigure:
     """The summary; the theory is the same for every directory."""

@@ -95,7 +95,10 @@ def _draw_map(axes: Axes, table: Table, formula: str, norm: BoundaryNorm) -> Qua
 
 
 @register_figure(
-    "theory-delay-error", "the solvable model: how far each delay formula is off", place=100
+    "theory-delay-error",
+    "the solvable model: how far each delay formula is off",
+    place=100,
+    shows_runs=False,
 )
 def draw_delay_error_of_any_store(store: SweepStore) -> DrawnFigure:
     """The map of errors; the theory is the same for every directory."""

@@ -188,7 +188,10 @@ def _plain_ticks(axes: Axes, ticks: tuple[float, ...]) -> None:
 
 
 @register_figure(
-    "theory-tolerance", "the solvable classifier: noise tolerance beside accuracy", place=95
+    "theory-tolerance",
+    "the solvable classifier: noise tolerance beside accuracy",
+    place=95,
+    shows_runs=False,
 )
 def draw_tolerance_of_any_store(store: SweepStore) -> DrawnFigure:
     """The figure; the theory is the same for every directory."""
