@@ -22,3 +22,13 @@ def test_the_first_announcement_and_the_last_ratio(tmp_path: Path) -> None:
     (found,) = announcements(open_sweep(tmp_path))
     assert (found.split, found.generalised_step) == ("id_val", 10)
     assert found.ratio == 0.1
+
+
+def test_a_ratio_while_training_is_being_fitted_says_nothing(tmp_path: Path) -> None:
+    run = next(iter(prepare(tmp_path, GRID).values()))
+    write_run(run)
+    row = {"step": 0, "split": "id_val", "state": "fitting", "tolerance_ratio": 1.1}
+    write_table(run, "tolerance", [row])
+    run.mark_done()
+    (found,) = announcements(open_sweep(tmp_path))
+    assert found.ratio is None

@@ -16,7 +16,8 @@ class Announcement:
     generalised_step: int | None
     """When it was first announced as generalised."""
     ratio: float | None
-    """The last tolerance ratio that could be read."""
+    """The last tolerance ratio that could be read; before the training split is fitted it says
+    nothing, and does not count."""
 
 
 def announcements(store: SweepStore) -> list[Announcement]:
@@ -28,7 +29,7 @@ def announcements(store: SweepStore) -> list[Announcement]:
     found = []
     for (run_id, split), members in groupby(store.sql(query).fetchall(), key=itemgetter(0, 1)):
         looks = list(members)
-        ratios = [ratio for *_, ratio in looks if ratio is not None]
+        ratios = [ratio for *_, state, ratio in looks if state != "fitting" and ratio is not None]
         found.append(
             Announcement(
                 run_id=run_id,
