@@ -56,6 +56,13 @@ def test_the_help_names_ten_flags_first_and_all_in_groups(
     assert groups[::2] == ["options", *(f"{section} options" for section in sections)]
 
 
+@pytest.fixture
+def no_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a new process: other tests load plugins into this one."""
+    monkeypatch.setattr("epigrok.commands.train.loaded_plugins", list)
+
+
+@pytest.mark.usefixtures("no_plugins")
 @pytest.mark.parametrize("flag", [["--stop-at-step", "2"], ["--stop-at-step=2"]])
 def test_a_pause_is_not_part_of_how_to_go_on(
     flag: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -67,6 +74,20 @@ def test_a_pause_is_not_part_of_how_to_go_on(
         (line,) = [text for text in capsys.readouterr().out.splitlines() if "to resume" in text]
         assert line.endswith(f"run: {shlex.join(['epigrok', 'train', 'classic', *shape])}")
     assert main(["train", "classic", *shape]) == 0
+
+
+def test_going_on_needs_the_plugins_and_does_not_start_over(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin = tmp_path / "my plugin.py"
+    monkeypatch.setattr("epigrok.commands.train.loaded_plugins", lambda: [plugin])
+    shape = ["--num-steps", "4", "--schedule.warmup-steps", "1", *FEW]
+    shape += ["--out", str(tmp_path / "run")]
+    pause = ["--start-over", "--stop-at-step", "2"]
+    assert main(["train", "classic", *shape, *pause]) == 130
+    (line,) = [text for text in capsys.readouterr().out.splitlines() if "to resume" in text]
+    command = shlex.split(line.partition("run: ")[2])
+    assert command == ["epigrok", "--plugin", str(plugin), "train", "classic", *shape]
 
 
 def test_a_run_that_cannot_begin_leaves_the_terminal_as_it_was(

@@ -14,6 +14,7 @@ from epigrok.config import RunConfig, departures_from_recipe, flatten, preset, r
 from epigrok.exit_codes import EXIT_FAILED, EXIT_LOST, EXIT_STOPPED
 from epigrok.records.directory import RunDirectory
 from epigrok.records.lease import LeaseLostError
+from epigrok.registry import loaded_plugins
 from epigrok.runs import DivergedError, Run, TrainOptions, train
 
 
@@ -117,9 +118,13 @@ def main(arguments: Sequence[str]) -> int:
 def _conclude(run: Run, rest: Sequence[str], stop_at_step: int | None) -> int:
     step = run.directory.status()["step"]
     if not run.is_done:
-        is_due = stop_at_step is not None and step >= stop_at_step
-        flags = _without("--stop-at-step", rest) if is_due else rest
-        command = shlex.join(["epigrok", "train", run.config.preset, *flags])
+        # Starting over once more would lose the steps that were just saved.
+        flags = [flag for flag in rest if flag.replace("_", "-") != "--start-over"]
+        if stop_at_step is not None and step >= stop_at_step:
+            flags = _without("--stop-at-step", flags)
+        # Taken off the command line before this command saw it.
+        plugins = [word for file in loaded_plugins() for word in ("--plugin", str(file))]
+        command = shlex.join(["epigrok", *plugins, "train", run.config.preset, *flags])
         print(f"stopped at step {step}, saved; to resume, run: {command}")
         return EXIT_STOPPED
     rows = run.directory.rows("final")
