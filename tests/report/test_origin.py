@@ -2,11 +2,14 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from made_runs import make_sweep
 from report_pages import Document
 
+from epigrok.records.directory import RunDirectory
 from epigrok.report import write_report
 from epigrok.sweeps.description import Sweep, prepare, recorded_sweeps
 from epigrok.sweeps.description_files import read_sweep
@@ -22,10 +25,28 @@ def test_configuration_tells_what_varies_from_what_stays(tmp_path: Path) -> None
     assert "optim.kind" not in common
 
 
-def test_a_single_run_is_repeated_from_its_configuration(tmp_path: Path) -> None:
-    (run,) = make_sweep(tmp_path, [None], [None])
+def test_a_single_run_is_repeated_from_its_own_files(tmp_path: Path) -> None:
+    overrides = {"num_steps": 2, "schedule.warmup_steps": 1, "evaluation.posteriors": ["point"]}
+    sweep = Sweep(name="one", methods=("classic",), overrides=overrides)
+    (run,) = prepare(tmp_path, sweep).values()
     text = Document(write_report(run.path)).text
-    assert f"cp {run.path.name}/config.json again/ epigrok run again" in text
+    (recipe,) = re.findall(r"mkdir again cp .* epigrok report again", text)
+    commands = re.sub(r" (?=cp |epigrok )", "\n", recipe)
+    assert commands.count("\n") == 3
+    script = commands.replace("epigrok ", f"{sys.executable} -m epigrok ")
+    subprocess.run(["sh", "-ec", script], cwd=tmp_path, check=True, capture_output=True)
+    again = RunDirectory(tmp_path / "again")
+    assert again.is_done
+    assert again.config() == run.config()
+
+
+def test_repeating_runs_of_a_plugin_names_it(tmp_path: Path) -> None:
+    (run,) = prepare(tmp_path, Sweep(name="one", methods=("classic",))).values()
+    description = json.loads((run.path / "run.json").read_text())
+    description["plugins"] = [{"file": "my own.py", "digest": "0" * 32, "provides": ["task Own"]}]
+    (run.path / "run.json").write_text(json.dumps(description))
+    text = Document(write_report(run.path)).text
+    assert "epigrok --plugin 'my own.py' run again" in text
 
 
 def test_provenance_counts_runs_that_differ(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from epigrok.errors import UserError
+from epigrok.records.description import DESCRIPTION
 from epigrok.records.directory import CONFIG, RunDirectory
 from epigrok.records.status import RunStatus
 from epigrok.report.run_events import ordered
@@ -102,18 +104,32 @@ def provenance_table(store: SweepStore, runs: Sequence[RunDirectory]) -> Table:
 def reproduction(store: SweepStore) -> tuple[list[str], dict[str, str]]:
     """Commands that repeat the runs, and the files that they need: name -> content."""
     directory = shlex.quote(store.path.name)
+    epigrok = " ".join(["epigrok", *(f"--plugin {shlex.quote(f)}" for f in _plugins(store))])
     sweeps = recorded_sweeps(store.path)
+    if not sweeps:
+        run = directory if (store.path / CONFIG).exists() else f"{directory}/RUN"
+        copy = f"cp {run}/{DESCRIPTION} {run}/{CONFIG} again/"
+        return ["mkdir again", copy, f"{epigrok} run again", f"{epigrok} report again"], {}
     commands, files = [], {}
     for number, sweep in enumerate(sweeps, start=1):
         source = sweep.name
         if not _is_shipped(sweep):
             source = f"sweep-{number}.json"
             files[source] = json.dumps(sweep_to_json(sweep), indent=2) + "\n"
-        commands.append(f"epigrok sweep {shlex.quote(source)} --out {directory}")
-    if not sweeps:
-        run = directory if (store.path / CONFIG).exists() else f"{directory}/RUN"
-        commands = ["mkdir again", f"cp {run}/{CONFIG} again/", "epigrok run again"]
-    return [*commands, f"epigrok report {directory}"], files
+        commands.append(f"{epigrok} sweep {shlex.quote(source)} --out {directory}")
+    return [*commands, f"{epigrok} report {directory}"], files
+
+
+def _plugins(store: SweepStore) -> list[str]:
+    """The plugin files that runs were trained with, by name."""
+    found: dict[str, None] = {}
+    for run in store.runs.values():
+        try:
+            needed = run.description().plugins
+        except UserError:
+            continue  # the table of runs says that it cannot be read
+        found |= dict.fromkeys(plugin.file for plugin in needed if plugin.file.endswith(".py"))
+    return list(found)
 
 
 def _is_shipped(sweep: Sweep) -> bool:
