@@ -41,7 +41,7 @@ def test_all_conditions_hold_for_what_is_chosen(texts: list[str], chosen: list[i
             "no run has a field 'task.task'; there are: optim.clip, optim.lr, preset",
         ),
         (["task.tasks=3"], "no run has task.tasks = 3; there are: 32, 64"),
-        (["task.zero=1"], "no run has task.zero = 1; there are: True, False"),
+        (["task.zero=1"], "no run has task.zero = 1; there are: true, false"),
         (["preset=b-ivon", "task.tasks=32"], "no run has all of preset = b-ivon, task.tasks = 32"),
     ],
 )
@@ -49,6 +49,21 @@ def test_mistakes_name_what_there_is(texts: list[str], message: str) -> None:
     with pytest.raises(UserError) as error:
         Where.parse(texts).choose(RUNS)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("run_id", ["123456789012", "641702862e98", "000000000000", "1f0cc27d2ca4"])
+def test_an_id_that_looks_like_a_number_is_chosen_all_the_same(run_id: str) -> None:
+    runs = [{"run_id": run_id, "run_seed": 0}, {"run_id": "another", "run_seed": 0}]
+    assert Where.parse([f"run_id={run_id}"]).choose(runs) == runs[:1]
+
+
+def test_a_list_is_one_value() -> None:
+    lists = [["point"], ["point", "ivon"], ["laplace"]]
+    runs = [{"evaluation.posteriors": names} for names in lists]
+    chosen = Where.parse(['evaluation.posteriors=["point", "ivon"],["laplace"]']).choose(runs)
+    assert chosen == runs[1:]
+    with pytest.raises(UserError, match=r'there are: \["point"\], \["point", "ivon"\]'):
+        Where.parse(["evaluation.posteriors=point"]).choose(runs)
 
 
 def test_conditions_can_be_read_aloud() -> None:

@@ -15,13 +15,16 @@ FlatConfig = Mapping[str, Any]
 class Where:
     """Conditions on fields, all of which a chosen run meets."""
 
-    values: Mapping[str, tuple[Any, ...]]
-    """Dotted field -> the values it may have."""
+    values: Mapping[str, tuple[str, ...]]
+    """Dotted field -> the values it may have, as they were written."""
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> "Where":
-        """Read conditions such as `optim.lr=0.3` or, for any of several values, `run_seed=0,1`."""
-        values: dict[str, tuple[Any, ...]] = {}
+        """Read conditions such as `optim.lr=0.3` or, for any of several values, `run_seed=0,1`.
+
+        Numbers, true, false, null and lists are written as in JSON.
+        """
+        values: dict[str, tuple[str, ...]] = {}
         for text in texts:
             name, equals, right = text.partition("=")
             if not (name and equals and right):
@@ -30,15 +33,13 @@ class Where:
                 raise UserError(
                     f"{name} is given twice; for any of several values write {name}=A,B"
                 )
-            values[name] = tuple(map(_value, right.split(",")))
+            values[name] = _alternatives(right)
         return cls(values)
 
     @property
     def text(self) -> str:
         """The conditions in words; empty if there are none."""
-        return ", ".join(
-            f"{name} = {' or '.join(map(str, values))}" for name, values in self.values.items()
-        )
+        return ", ".join(f"{name} = {' or '.join(values)}" for name, values in self.values.items())
 
     def matches(self, config: FlatConfig) -> bool:
         """Whether a run meets the conditions."""
@@ -57,8 +58,8 @@ class Where:
                 )
             present = {repr(config.get(name)): config.get(name) for config in configs}
             if not any(_is_same(here, value) for here in present.values() for value in values):
-                there = ", ".join(map(str, present.values()))
-                asked = " or ".join(map(str, values))
+                there = ", ".join(map(_written, present.values()))
+                asked = " or ".join(values)
                 raise UserError(f"no run has {name} = {asked}; there are: {there}")
         chosen = [config for config in configs if self.matches(config)]
         if not chosen:
@@ -66,14 +67,29 @@ class Where:
         return chosen
 
 
-def _value(text: str) -> Any:
-    """A number, true, false or null as JSON has them; else the text itself."""
+def _alternatives(text: str) -> tuple[str, ...]:
+    """The values between commas; the commas in a list, such as `["point","ivon"]`, are its own."""
+    if text.startswith("["):
+        try:
+            return tuple(map(_written, json.loads(f"[{text}]")))
+        except (ValueError, RecursionError):
+            pass
+    return tuple(text.split(","))
+
+
+def _written(value: Any) -> str:
+    """A value as a condition names it."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _is_same(here: Any, text: str) -> bool:
+    """Whether a value of a configuration is the written one."""
+    # First as it stands: the id 123456789012 is a text, and so is 641702862e98.
+    if isinstance(here, str) and here == text:
+        return True
     try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def _is_same(here: Any, value: Any) -> bool:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
     # In Python True equals 1, in a configuration it does not.
-    return here == value and isinstance(here, bool) == isinstance(value, bool)
+    return bool(here == value) and isinstance(here, bool) == isinstance(value, bool)
