@@ -9,6 +9,7 @@ from made_runs import make_sweep
 from epigrok.cli import main
 from epigrok.errors import UserError
 from epigrok.records.directory import RunDirectory
+from epigrok.records.status import read_statuses
 from epigrok.tables import open_sweep
 from epigrok.tables.readable import damage, is_strict, problem_with_table
 
@@ -129,3 +130,16 @@ def test_a_query_reads_the_tables_and_nothing_else(
     with pytest.raises(UserError, match="the query does not work"):
         open_sweep(runs[0].path).sql(query.format(elsewhere=elsewhere))
     assert list(elsewhere.iterdir()) == []
+
+
+def test_a_run_may_be_a_link_to_a_directory_elsewhere(
+    runs: list[RunDirectory], tmp_path: Path
+) -> None:
+    links = tmp_path / "links [1]"
+    links.mkdir()
+    (links / "mine").symlink_to(runs[0].path)
+    store = open_sweep(links)
+    assert store.sql("select distinct run_id from metrics").fetchall() == [("mine",)]
+    assert [status.run_id for status in read_statuses(links)] == ["mine"]
+    with pytest.raises(UserError, match="the query does not work"):
+        store.sql(f"select * from read_text('{runs[1].path}/config.json')")

@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from os.path import abspath
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,8 @@ def read_status(run: RunDirectory, now: float) -> RunStatus:
     num_steps = config.get("num_steps", 0)
     step = status.get("step", max(checkpoint_steps(run.checkpoints), default=0))
     return RunStatus(
-        run_id=run.path.resolve().name,
+        # Not resolved: a link to a run elsewhere goes by its own name, as in the tables.
+        run_id=Path(abspath(run.path)).name,
         path=run.path,
         state=state,
         config=config,

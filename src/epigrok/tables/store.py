@@ -98,7 +98,7 @@ class SweepStore:
         """Damaged runs, and what is wrong with each."""
         self.chosen_by = ""
         """The conditions that its runs were chosen by, in words."""
-        self._connection = connection or _connection_to(path)
+        self._connection = connection or _connection_to(path, runs)
         self._made: set[str] = set()
 
     def of_runs(self, run_ids: Iterable[str]) -> "SweepStore":
@@ -272,12 +272,14 @@ class SweepStore:
         return " union all by name ".join(parts) or empty_table(types)
 
 
-def _connection_to(directory: Path) -> Connection:
-    """A database that can read the files of a directory and no others."""
+def _connection_to(directory: Path, runs: Iterable[RunDirectory]) -> Connection:
+    """A database that can read the files of a directory and of its runs, and no others."""
     connection = duckdb.connect()
+    # A run may be a link to a directory elsewhere.
+    paths = [directory, *(run.path.resolve() for run in runs if run.path.is_symlink())]
     # Brackets in a path are escaped when it is read, and compared as they are then.
-    allowed = ", ".join(map(quoted_text, dict.fromkeys([directory, glob.escape(str(directory))])))
-    connection.execute(f"set allowed_directories = [{allowed}]")
+    spelled = dict.fromkeys(name for path in paths for name in (path, glob.escape(str(path))))
+    connection.execute(f"set allowed_directories = [{', '.join(map(quoted_text, spelled))}]")
     connection.execute("set enable_external_access = false")
     return connection
 
