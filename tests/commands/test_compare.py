@@ -1,9 +1,11 @@
 """`epigrok compare`: counts, intervals, and when it refuses to conclude."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from made_runs import make_sweep
+from table_files import write_table
 
 from epigrok.cli import main
 from epigrok.workspace import Workspace
@@ -110,3 +112,42 @@ def test_what_cannot_be_compared_is_refused(
     assert "no finished run tracked 'point' and has the split 'ood_val'" in capsys.readouterr().err
     assert main(["compare", "a", "b", "c"]) == 2
     assert "one or two directories are needed, got 3" in capsys.readouterr().err
+
+
+def test_runs_are_told_apart_by_what_they_are_not_by_their_directories(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, seed in (("a", 0), ("b", 1)):
+        (run,) = make_sweep(tmp_path / name, [500], [None], first_seed=seed)
+        run.path.rename(run.path.with_name("seed0"))
+    assert "a: classic less b: classic" in compared(capsys, tmp_path / "a", tmp_path / "b")
+    shutil.copytree(tmp_path / "a" / "seed0", tmp_path / "c" / "another-name")
+    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "c")]) == 2
+    assert "both settings hold run seed0; there is nothing to compare" in capsys.readouterr().err
+
+
+def test_finished_runs_that_do_not_count_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second, *_ = make_sweep(tmp_path / "a", [500] * 5, [None] * 5)
+    (first.path / "config.json").write_text("{")
+    rows = [row for row in second.rows("metrics") if row["posterior"] != "point"]
+    write_table(second, "metrics", rows)
+    second.mark_done()
+    text = compared(capsys, tmp_path / "a")
+    assert "3 of 3" in text
+    assert "a: 1 of 5 runs cannot be read, and do not count; `epigrok check` says why" in text
+    assert "a: 1 of 5 runs lack the split or 'point', and do not count" in text
+    assert "not finished" not in text
+
+
+def test_a_directory_without_a_name_of_its_own_is_labelled_all_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep(tmp_path / "a", 1, 1)
+    sweep(tmp_path / "b", 1, 1, first_seed=1)
+    sweep(tmp_path / "more" / "a", 1, 1, first_seed=1)
+    monkeypatch.chdir(tmp_path / "a")
+    assert "a: classic less b: classic" in compared(capsys, ".", "../b")
+    # Two of one name go by the paths that were given.
+    assert ".: classic less ../more/a: classic" in compared(capsys, ".", "../more/a")

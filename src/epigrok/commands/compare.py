@@ -1,7 +1,9 @@
 """`epigrok compare DIR [DIR]`: how runs ended, setting by setting, and whether two differ."""
 
+import json
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -18,12 +20,14 @@ from epigrok.evaluation import AccuracyBounds
 from epigrok.evaluation.fates import ENDS, end_of_run
 from epigrok.evaluation.proportions import Interval, difference, share
 from epigrok.evaluation.schema import TOTAL_FINAL
-from epigrok.records.directory import run_directories
+from epigrok.records.directory import RunDirectory, run_directories
+from epigrok.records.status import read_status
 from epigrok.records.zoo import unpack_if_zoo
-from epigrok.tables import open_sweep
+from epigrok.tables import SweepStore, open_sweep
 from epigrok.tables.choosing import chosen_runs
 from epigrok.tables.events import rows_by_run
 from epigrok.tables.groups import settings
+from epigrok.wording import printable
 
 FEWEST_RUNS = 8
 """With fewer seeds of a setting, chance decides what a comparison seems to show."""
@@ -55,7 +59,8 @@ class _Ended:
     """How the runs of one setting ended."""
 
     name: str
-    run_ids: frozenset[str]
+    runs: Mapping[str, str]
+    """Configuration of each run, which is what it is -> its directory's name."""
     ends: Counter[str]
 
     @property
@@ -73,19 +78,23 @@ def main(arguments: Sequence[str]) -> int:
     if not 1 <= len(parsed.directories) <= 2:
         raise UserError(f"one or two directories are needed, got {len(parsed.directories)}")
     found = []
-    for path in parsed.directories:
-        ended = _settings(path, parsed)
+    labels = _labels(parsed.directories)
+    notes = []
+    for path, label in zip(parsed.directories, labels):
+        store = open_sweep(path, done_only=True, where=parsed.where)
+        ended = _settings(store, f"{label}: " if len(labels) > 1 else "", parsed)
         if not ended:
             raise UserError(
                 f"in {path}, no finished run tracked 'point' and has the split {parsed.split!r}; "
                 "choose another --split, or other runs with --where"
             )
         found += ended
+        num_counted = sum(one.number for one in ended)
+        notes += [f"{label}: {note}" for note in _uncounted(path, parsed.where, num_counted)]
     console = Console(width=_WIDTH, no_color=True, markup=False, highlight=False)
     console.print(_table(found, parsed.split))
-    for path in parsed.directories:
-        if note := _note_of_unfinished(path, parsed.where):
-            print(note)
+    for note in notes:
+        print(printable(note))
     if len(found) == 2:
         print(verdict(*found))
     elif len(found) > 2:
@@ -93,9 +102,13 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _settings(directory: Path, parsed: CompareArguments) -> list[_Ended]:
-    store = open_sweep(directory, done_only=True, where=parsed.where)
-    prefix = f"{directory.name}: " if len(parsed.directories) > 1 else ""
+def _labels(directories: Sequence[Path]) -> list[str]:
+    """The names of directories; where both have one name, the paths as they were given."""
+    names = [path.resolve().name if path.name in ("", "..") else path.name for path in directories]
+    return names if len(set(names)) == len(names) else list(map(str, directories))
+
+
+def _settings(store: SweepStore, prefix: str, parsed: CompareArguments) -> list[_Ended]:
     found = []
     for setting in settings(store) if store.runs else []:
         ends = {
@@ -104,28 +117,42 @@ def _settings(directory: Path, parsed: CompareArguments) -> list[_Ended]:
             if (end := end_of_run(rows, parsed.split, parsed.bounds))
         }
         if ends:
-            found.append(_Ended(prefix + setting.name, frozenset(ends), Counter(ends.values())))
+            runs = {_identity(store.runs[run_id]): run_id for run_id in ends}
+            found.append(_Ended(prefix + setting.name, runs, Counter(ends.values())))
     return found
 
 
-def _note_of_unfinished(directory: Path, where: Sequence[str]) -> str:
-    """Runs that do not count; those that failed may be the ones that would have ended badly."""
-    chosen = chosen_runs(run_directories(unpack_if_zoo(directory).resolve()), where)
-    unfinished = [run for run in chosen if not run.is_done]
-    num_failed = sum(run.status().get("state") == "failed" for run in unfinished)
-    if not unfinished:
-        return ""
-    return (
-        f"{directory.name}: {len(unfinished)} of {len(chosen)} runs are not finished, of which "
-        f"{num_failed} failed; they do not count, so the shares are those of the others"
-    )
+def _identity(run: RunDirectory) -> str:
+    """What a run is, whatever its directory is called: two of one configuration are one run."""
+    return json.dumps(run.config_json(), sort_keys=True)
+
+
+def _uncounted(directory: Path, where: Sequence[str], num_counted: int) -> Iterator[str]:
+    """Sentences on runs that do not count; the failed ones may be those that would end badly."""
+    runs = chosen_runs(run_directories(unpack_if_zoo(directory).resolve()), where)
+    now = time.time()
+    states = Counter(read_status(run, now).state for run in runs)
+    total, num_done, num_unreadable = len(runs), states["done"], states["unreadable"]
+    if num_unfinished := total - num_done - num_unreadable:
+        yield (
+            f"{num_unfinished} of {total} runs are not finished, of which {states['failed']} "
+            "failed; they do not count, so the shares are those of the others"
+        )
+    if num_unreadable:
+        yield (
+            f"{num_unreadable} of {total} runs cannot be read, and do not count; `epigrok check` "
+            "says why"
+        )
+    if num_lacking := num_done - num_counted:
+        yield f"{num_lacking} of {total} runs lack the split or 'point', and do not count"
 
 
 def verdict(one: _Ended, other: _Ended) -> str:
     """The difference of two settings in a sentence; none is concluded from few runs."""
-    shared = one.run_ids & other.run_ids
+    shared = one.runs.keys() & other.runs.keys()
     if shared:
-        raise UserError(f"both settings hold run {min(shared)}; there is nothing to compare")
+        name = min(one.runs[identity] for identity in shared)
+        raise UserError(f"both settings hold run {name}; there is nothing to compare")
     found = difference(one.generalised, other.generalised)
     text = f"share generalised, {one.name} less {other.name}: {found}"
     if min(one.number, other.number) < FEWEST_RUNS:
