@@ -45,7 +45,7 @@ def test_one_sentence_says_what_became_of_every_split() -> None:
 
 def test_what_is_no_run_is_said_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["monitor", "nowhere"]) == 2
-    assert "nowhere is not a run directory" in capsys.readouterr().err
+    assert "nowhere is not a run directory: there is no such directory" in capsys.readouterr().err
 
 
 def test_a_run_without_checkpoints_is_said_in_a_sentence(

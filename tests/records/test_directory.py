@@ -1,6 +1,7 @@
 """A run directory: what its files tell, and what is said where they are missing or damaged."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,12 @@ def test_an_older_directory_is_refused_with_what_to_do(run: RunDirectory) -> Non
             read()
 
 
+def test_a_run_that_a_killed_driver_was_preparing_is_no_run(tmp_path: Path) -> None:
+    (run,) = prepare(tmp_path, Sweep(name="s", methods=("classic",))).values()
+    shutil.copytree(run.path, tmp_path / f".{run.path.name}.x1y2")
+    assert run_directories(tmp_path) == [run]
+
+
 @pytest.mark.parametrize("content", ["{", "", "\ud800"])
 def test_a_file_that_is_no_json_is_named(content: str, run: RunDirectory) -> None:
     (run.path / "run.json").write_bytes(content.encode(errors="surrogatepass"))
@@ -61,9 +68,10 @@ def test_a_configuration_that_is_no_object_is_refused(run: RunDirectory) -> None
 
 
 def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(UserError, match=r"is not a run directory: it has no run\.json"):
-            RunDirectory(path).config()
+    with pytest.raises(UserError, match=r"is not a run directory: it has no run\.json"):
+        RunDirectory(tmp_path).config()
+    with pytest.raises(UserError, match="is not a run directory: there is no such directory"):
+        RunDirectory(tmp_path / "nowhere").config()
 
 
 def test_a_field_of_another_version_is_named_with_its_run(run: RunDirectory) -> None:

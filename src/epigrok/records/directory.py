@@ -145,7 +145,8 @@ class RunDirectory:
         try:
             return read_json(path)
         except (FileNotFoundError, NotADirectoryError):
-            raise UserError(f"{self.path} is not a run directory: it has no {name}") from None
+            missing = f"it has no {name}" if self.path.exists() else "there is no such directory"
+            raise UserError(f"{self.path} is not a run directory: {missing}") from None
         except OSError as error:
             raise UserError(f"cannot read {path}: {error.strerror}") from error
         except ValueError as error:
@@ -181,7 +182,9 @@ def run_directories(path: Path) -> list[RunDirectory]:
     if not path.is_dir():
         problem = f"{path} is a file, not a directory" if path.exists() else None
         raise UserError(problem or f"there is no directory {path}")
-    return [RunDirectory(found.parent) for found in sorted(path.glob(f"*/{CONFIG}"))]
+    found = [config.parent for config in sorted(path.glob(f"*/{CONFIG}"))]
+    # A killed driver may leave a run that it was preparing under a name with a dot.
+    return [RunDirectory(run) for run in found if not run.name.startswith(".")]
 
 
 def _json_or_none(path: Path) -> Any:
