@@ -12,6 +12,21 @@ from epigrok.config.splits import SPLITS
 from epigrok.errors import UserError
 from epigrok.evaluation.schema import METRICS, NUM_SAMPLES, NUM_SEQUENCES, TABLES, Table
 
+_VIEWS = {
+    ("runs",): (
+        "### `runs`",
+        "",
+        "One row per run: `run_id`, `state`, and its configuration under dotted names.",
+    ),
+    ("latest", "latest_positions"): (
+        "### `latest`, `latest_positions`",
+        "",
+        "The final evaluation of a run, or the end of its curve while the run is unfinished;",
+        "`latest_positions` has it by context length.",
+    ),
+}
+"""Names -> the page's section on tables that are made of others."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnsArguments:
@@ -27,9 +42,14 @@ def main(arguments: Sequence[str]) -> int:
     if not name:
         print(columns_page())
         return 0
-    if name not in TABLES:
-        raise UserError(f"no table named {name!r}; there are: {', '.join(TABLES)}")
-    print("\n".join(_table(TABLES[name])))
+    if name in TABLES:
+        print("\n".join(_table(TABLES[name])))
+        return 0
+    view = next((lines for names, lines in _VIEWS.items() if name in names), None)
+    if view is None:
+        names = [*TABLES, *(name for names in _VIEWS for name in names)]
+        raise UserError(f"no table named {name!r}; there are: {', '.join(names)}")
+    print("\n".join(view))
     return 0
 
 
@@ -78,17 +98,8 @@ def columns_page() -> str:
     ]
     for table in TABLES.values():
         lines += ["", *_table(table)]
-    lines += [
-        "",
-        "### `runs`",
-        "",
-        "One row per run: `run_id`, `state`, and its configuration under dotted names.",
-        "",
-        "### `latest`, `latest_positions`",
-        "",
-        "The final evaluation of a run, or the end of its curve while the run is unfinished;",
-        "`latest_positions` has it by context length.",
-    ]
+    for view in _VIEWS.values():
+        lines += ["", *view]
     return "\n".join(lines)
 
 
