@@ -7,6 +7,9 @@ import pytest
 from table_files import write_table
 
 from epigrok.cli import main
+from epigrok.commands.arguments import parse
+from epigrok.commands.sweep import SweepArguments
+from epigrok.errors import UserError
 from epigrok.sweeps.description import Sweep, prepare, sweep_to_json
 from epigrok.sweeps.shipped import find_sweep
 
@@ -80,6 +83,7 @@ def test_a_place_that_cannot_be_written_to_is_refused(capsys: pytest.CaptureFixt
         (["smoke", "--out", "x", "--piece", "3/2"], "'3/2' is no piece; write I/N"),
         (["smoke", "--out", "x", "--where", "preset=icl-huge"], "no run has preset = icl-huge"),
         (["broken.json", "--out", "x"], "broken.json is not valid JSON"),
+        (["folder", "--dry-run"], "folder is a directory; name a shipped sweep, or a TOML or JSON"),
         (["unknown.json", "--out", "x"], "no preset named 'icl-huge'"),
     ],
 )
@@ -91,6 +95,7 @@ def test_mistakes_are_one_sentence_and_nothing_is_made(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
     Path("broken.json").write_text("{")
     Path("unknown.json").write_text('{"methods": ["icl-huge"]}')
     assert main(["sweep", *arguments]) == 2
@@ -110,6 +115,14 @@ def test_limits_of_time_that_mean_nothing_are_refused(
     with pytest.raises(SystemExit):
         main(["sweep", "smoke", "--dry-run", "--time-limit", *options])
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1"])
+@pytest.mark.parametrize("flag", ["--stagger", "--mem-gb", "--ray.gpus-per-run"])
+def test_amounts_that_mean_nothing_are_refused(flag: str, value: str) -> None:
+    # A pause of nan seconds never ends.
+    with pytest.raises((SystemExit, UserError)):
+        parse(SweepArguments, "sweep", ["smoke", flag, value])
 
 
 def test_a_directory_that_holds_another_run_is_a_failure(

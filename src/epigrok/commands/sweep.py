@@ -90,8 +90,8 @@ class SweepArguments:
             raise UserError(f"--retries must not be negative, got {self.retries}")
         if self.runs_per_worker < 1:
             raise UserError(f"--runs-per-worker must be at least 1, got {self.runs_per_worker}")
-        if self.stagger < 0:
-            raise UserError(f"--stagger must not be negative, got {self.stagger}")
+        if not 0 <= self.stagger < inf:
+            raise UserError(f"--stagger must be finite and not negative, got {self.stagger}")
         if self.time_limit is not None and not self.time_limit > 0:
             raise UserError(f"--time-limit must be positive, got {self.time_limit}")
         if self.time_limit is not None and self.on != "local":

@@ -139,4 +139,9 @@ def find_sweep(name_or_file: str) -> Sweep:
         raise UserError(
             f"no sweep named {name_or_file!r} and no such file; there are: {', '.join(SWEEPS)}"
         )
+    if path.is_dir():
+        raise UserError(
+            f"{path} is a directory; name a shipped sweep, or a TOML or JSON file that describes "
+            f"one, and the directory of its runs as in --out {path}"
+        )
     return read_sweep(path)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,9 @@ class RayOptions:
     cpus_per_run: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.gpus_per_run < 0 or self.cpus_per_run <= 0:
+        if not (0 <= self.gpus_per_run < inf and 0 < self.cpus_per_run < inf):
             raise UserError(
-                f"cpus_per_run must be positive and gpus_per_run not negative, got "
+                "cpus_per_run must be positive and gpus_per_run not negative, got "
                 f"{self.cpus_per_run} and {self.gpus_per_run}"
             )
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -70,6 +71,8 @@ class SlurmOptions:
         for name in ("cpus", "parallel_jobs", "runs_per_job", "runs_at_once", "max_array_size"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.mem_gb is not None and not 0 < self.mem_gb < inf:
+            raise UserError(f"mem_gb must be positive, got {self.mem_gb}")
         if self.time_minutes * 60 <= self.warning_seconds + _RESOLUTION_SECONDS:
             raise UserError(
                 f"a time limit of {self.time_minutes} min leaves no time to compute: SLURM warns "
