@@ -64,6 +64,7 @@ TESTED_ELSEWHERE = {
     "theory/classifier/simulation.py": "theory/classifier/test_noise_tolerance.py",
     "theory/classifier/tolerance_table.py": "figures/test_theory_tolerance.py",
     "figures/theory_delay_error.py": "figures/test_theory.py",
+    "figures/context_curves.py": "figures/test_context.py",
     "commands/theory_delay.py": "commands/test_theory.py",
 }
 

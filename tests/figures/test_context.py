@@ -1,4 +1,4 @@
-"""Curves against the context, with the exact predictor that fits each split."""
+"""Curves against the context, as `context_curves` chooses them, with the exact predictors."""
 
 from pathlib import Path
 

@@ -10,29 +10,15 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from epigrok.commands.arguments import parse
+from epigrok.commands.status_table import Fields, status_table
 from epigrok.config.checks import require_positive
-from epigrok.config.splits import in_order, of_hardest
-from epigrok.records.status import (
-    STATES,
-    RunStatus,
-    counts,
-    read_statuses,
-)
+from epigrok.records.status import RunStatus, counts, read_statuses
 from epigrok.records.zoo import unpack_if_zoo
-from epigrok.tables.fields import varying_fields
-from epigrok.wording import duration_text, printable, runs_text
+from epigrok.wording import printable, runs_text
 
-_STYLES = {"running": "cyan", "failed": "bold red", "lost": "bold yellow", "done": "green"}
-_SHORT = {
-    "task.num_base_tasks": "n_task",
-    "task.train_fraction": "fraction",
-    "run_seed": "seed",
-    "num_steps": "steps",
-}
 _PLAIN_WIDTH = 240
 
 
@@ -71,7 +57,8 @@ def main(arguments: Sequence[str]) -> int:
 def _print_once(directory: Path, console: Console) -> bool:
     """Print the table, and return whether every run is done."""
     statuses = read_statuses(directory)
-    console.print(status_view(statuses, None, is_plain=not console.is_terminal))
+    is_plain = not console.is_terminal
+    console.print(status_view(statuses, None, is_plain, console.width))
     return all(status.state == "done" for status in statuses)
 
 
@@ -79,23 +66,31 @@ def _watch(directory: Path, every: float, console: Console) -> None:
     with Live(console=console, auto_refresh=False) as live:
         while True:
             statuses = read_statuses(directory)
-            view = status_view(statuses, max(3, console.size.height - 8), is_plain=False)
+            max_rows = max(3, console.size.height - 8)
+            view = status_view(statuses, max_rows, False, console.width)
             live.update(view, refresh=True)
             if all(status.state == "done" for status in statuses):
                 return
             time.sleep(every)
 
 
-def status_view(statuses: list[RunStatus], max_rows: int | None, is_plain: bool) -> Group:
+def status_view(
+    statuses: list[RunStatus], max_rows: int | None, is_plain: bool, width: int = _PLAIN_WIDTH
+) -> Group:
     """Counts, one line per run and the reasons for failures; at most `max_rows` runs."""
+    fields = Fields.of(statuses)
     summary = "  ".join(f"{state} {number}" for state, number in counts(statuses).items())
-    parts: list[Any] = [Text(f"{runs_text(len(statuses))}: {summary}")]
+    preset = f"  (preset {fields.presets[0]})" if len(fields.presets) == 1 else ""
+    parts: list[Any] = [_text(f"{runs_text(len(statuses))}: {summary}{preset}")]
     # If not all runs fit, show those that may need attention.
-    ordered = sorted(statuses, key=lambda status: STATES.index(status.state))
+    ordered = sorted(statuses, key=fields.order)
     shown = ordered if max_rows is None else ordered[:max_rows]
-    parts.append(_table(shown, varying_fields([status.config for status in statuses]), is_plain))
+    table, left_out = status_table(shown, fields, width, is_plain)
+    parts.append(table)
     if len(shown) < len(ordered):
         parts.append(Text(f"… and {len(ordered) - len(shown)} more"))
+    if left_out:
+        parts.append(Text(f"no room for: {', '.join(left_out)}"))
     for status in shown:
         if status.reason:
             log = f"; see {status.path / 'log.txt'}" if (status.path / "log.txt").exists() else ""
@@ -103,49 +98,6 @@ def status_view(statuses: list[RunStatus], max_rows: int | None, is_plain: bool)
     return Group(*parts)
 
 
-def _table(statuses: list[RunStatus], varying: list[str], is_plain: bool) -> Table:
-    table = Table(box=None if is_plain else Table().box, pad_edge=not is_plain)
-    unseen = {split.name for s in statuses for split in s.splits if split.shows_generalisation}
-    splits = in_order(name for s in statuses for name in s.accuracy if name in unseen)
-    has_epistemic = any(status.epistemic for status in statuses)
-    # A list, such as the posteriors, would leave no room for other columns.
-    lists = {name for s in statuses for name, v in s.config.items() if isinstance(v, list)}
-    fields = [name for name in varying if name != "preset" and name not in lists]
-    table.add_column("run", no_wrap=True)
-    table.add_column("state", no_wrap=True)
-    table.add_column("preset", no_wrap=True)
-    for name in fields:
-        table.add_column(_SHORT.get(name, name))
-    numbers = ["step", *(f"acc {name}" for name in splits)]
-    numbers += ["EU", "steps/s", "left", "age"] if has_epistemic else ["steps/s", "left", "age"]
-    for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True)
-    for status in statuses:
-        hardest = of_hardest(status.epistemic, status.splits)
-        epistemic = [_number(hardest)] if has_epistemic else []
-        table.add_row(
-            _text(status.run_id),
-            Text(status.state, style=_STYLES.get(status.state, "")),
-            _text(str(status.config.get("preset", "?"))),
-            *(_text(str(status.config.get(name, "-"))) for name in fields),
-            f"{status.step}/{status.num_steps}",
-            *(_number(status.accuracy.get(name)) for name in splits),
-            *epistemic,
-            _number(status.steps_per_second, ".1f"),
-            _duration(status.seconds_left),
-            _duration(status.age_seconds),
-        )
-    return table
-
-
 def _text(content: str) -> Text:
     """Text from files, without control characters or markup."""
     return Text(printable(content))
-
-
-def _number(value: float | None, how: str = ".3f") -> str:
-    return "-" if value is None else format(value, how)
-
-
-def _duration(seconds: float | None) -> str:
-    return "-" if seconds is None else duration_text(seconds)
