@@ -62,7 +62,7 @@ def test_speeds_come_from_runs_of_the_same_shape(
     assert "done 1; queued 7" in text
     # The other seed has the same shape: 60 steps at 3 per second; six other runs are unknown.
     assert "unknown for 6 runs" in text
-    assert "device-hours: 0.0 for the rest" in text
+    assert "device-minutes: 0.33 for the rest" in text
 
 
 def test_a_sweep_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

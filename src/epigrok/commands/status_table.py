@@ -4,7 +4,7 @@ Columns are left out whole, the least important first, because half a number say
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -142,7 +142,7 @@ def _columns(statuses: Sequence[RunStatus], fields: Fields, is_plain: bool) -> l
     """Every column, from left to right; heads have one line if `is_plain`."""
     unseen = {split.name for s in statuses for split in s.splits if split.shows_generalisation}
     splits = in_order(name for s in statuses for name in s.accuracy if name in unseen)
-    heads = _heads((*fields.swept, *fields.seeds))
+    heads = last_parts((*fields.swept, *fields.seeds), _SHORT)
     columns = [
         _Column("run", [printable(status.run_id) for status in statuses], _NEEDED, False),
         _Column("state", [status.state for status in statuses], _NEEDED, False),
@@ -182,9 +182,9 @@ def _steps(statuses: Sequence[RunStatus], is_plain: bool) -> _Column:
     return _Column(head, [str(status.step) for status in statuses], _NEEDED)
 
 
-def _heads(names: Sequence[str]) -> dict[str, str]:
-    """Field -> its last part, or its whole name where two fields end alike."""
-    ends = {name: _SHORT.get(name, name.rpartition(".")[2]) for name in names}
+def last_parts(names: Sequence[str], short: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Field -> its last part, or a name from `short`; the whole name where two would be alike."""
+    ends = {name: (short or {}).get(name, name.rpartition(".")[2]) for name in names}
     number = Counter(ends.values())
     return {name: printable(end if number[end] == 1 else name) for name, end in ends.items()}
 

@@ -11,24 +11,22 @@ from typing import Annotated, Literal
 import tyro
 
 from epigrok.commands.arguments import parse
+from epigrok.commands.sweep_plan import plan
 from epigrok.config import RunConfig, flatten, to_json
 from epigrok.config.where import Where
 from epigrok.errors import UserError
 from epigrok.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_STOPPED
 from epigrok.extras import require_installed
-from epigrok.records.status import read_statuses
 from epigrok.registry import loaded_plugins
-from epigrok.sweeps.description import Sweep, prepare, problem_with, runs_of
+from epigrok.sweeps.description import prepare, problem_with, runs_of
 from epigrok.sweeps.engines.local import PoolOptions, RunEnd, run_pool
 from epigrok.sweeps.engines.ray import RayOptions, run_on_ray
 from epigrok.sweeps.engines.slots import default_slots, parse_slots
 from epigrok.sweeps.engines.slurm import SlurmOptions, submit
 from epigrok.sweeps.engines.slurm_queue import wait_for_jobs
 from epigrok.sweeps.engines.worker import WorkerOptions
-from epigrok.sweeps.estimate import estimate
 from epigrok.sweeps.shipped import find_sweep
-from epigrok.tables.fields import varying_fields
-from epigrok.wording import printable
+from epigrok.wording import printable, runs_text
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,8 @@ def main(arguments: Sequence[str]) -> int:
     parsed = parse(SweepArguments, "sweep", arguments)
     sweep = find_sweep(parsed.sweep)
     if parsed.dry_run:
-        _print_plan(sweep, parsed)
+        chosen = _chosen(runs_of(sweep), parsed)
+        print("\n".join(plan(sweep, chosen, parsed.out, parsed.steps_per_second)))
         return 0
     if parsed.out is None:
         raise UserError("missing --out DIR, the directory of the sweep")
@@ -117,7 +116,7 @@ def main(arguments: Sequence[str]) -> int:
     todo = [run for run in runs.values() if run not in broken and not run.is_done]
     num_done = len(runs) - len(todo) - len(broken)
     print(
-        f"sweep {printable(sweep.name)}: {len(runs)} runs, {num_done} done; {parsed.out}",
+        f"sweep {printable(sweep.name)}: {runs_text(len(runs))}, {num_done} done; {parsed.out}",
         flush=True,
     )
     ends = [RunEnd(run, "failed", problem) for run, problem in broken.items()]
@@ -180,51 +179,3 @@ def _conclude(ends: Sequence[RunEnd]) -> int:
     if failed:
         return EXIT_FAILED
     return EXIT_STOPPED if stopped else EXIT_DONE
-
-
-def _print_plan(sweep: Sweep, parsed: SweepArguments) -> None:
-    runs = _chosen(runs_of(sweep), parsed)
-    flat = {name: flatten(to_json(config)) for name, config in runs.items()}
-    varying = varying_fields(list(flat.values()))
-    state_of_run = _known_states(parsed.out)
-    for name, values in flat.items():
-        point = "  ".join(f"{field}={values.get(field)}" for field in varying)
-        print(printable(f"{name}  {state_of_run.get(name, 'missing'):<8} {point}"))
-    print(f"\nsweep {printable(sweep.name)}: {len(runs)} runs")
-    lists = {"methods": sweep.methods, "variants": sweep.variants, **sweep.axes}
-    lists |= {"seeds": sweep.seeds, **({"task_seeds": ts} if (ts := sweep.task_seeds) else {})}
-    width = max(map(len, lists))
-    for axis, choices in lists.items():
-        print(printable(f"  {axis:<{width}}  {', '.join(map(str, choices))}"))
-    for condition in sweep.conditions:
-        print(printable(f"  {_assignments(condition.set)} where {_assignments(condition.where)}"))
-    present = [state_of_run.get(name, "missing") for name in runs]
-    print("; ".join(f"{state} {present.count(state)}" for state in dict.fromkeys(present)))
-    _print_estimate(runs, parsed)
-
-
-def _print_estimate(runs: Mapping[str, RunConfig], parsed: SweepArguments) -> None:
-    cost = estimate(runs, parsed.out, parsed.steps_per_second)
-    print(f"steps left: {cost.num_steps:,}")
-    if cost.num_unknown_runs:
-        print(
-            f"device-hours: unknown for {cost.num_unknown_runs} runs without a measured speed; run "
-            "one of each kind for a minute with the same --out, or give --steps-per-second"
-        )
-    if cost.hours:
-        rest = " for the rest" if cost.num_unknown_runs else ""
-        print(f"device-hours: {cost.hours:,.1f}{rest}")
-
-
-def _known_states(directory: Path | None) -> dict[str, str]:
-    if directory is None or not directory.is_dir():
-        return {}
-    try:
-        statuses = read_statuses(directory)
-    except UserError:
-        return {}
-    return {status.run_id: status.state for status in statuses}
-
-
-def _assignments(values: Mapping[str, object]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in values.items())
