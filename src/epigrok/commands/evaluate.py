@@ -1,6 +1,6 @@
 """`epigrok evaluate RUN`: score a checkpoint, vary its context, or show when it grokked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +16,16 @@ from epigrok.runs.run import Run, open_run
 from epigrok.wording import printable
 
 _COLUMNS = ("accuracy", "nll", "ece", "total", "aleatoric", "epistemic")
+_UNITS = "nll, total, aleatoric and epistemic in nats"
+_TIMES = {
+    "fitted": "fitted_step",
+    "generalised": "generalised_step",
+    "peak": "peak_step",
+    "collapsed": "collapsed_step",
+    "peak_lead": "lead_of_peak",
+    "collapse_lead": "lead_of_collapse",
+}
+"""Head of a column -> what it shows of `GrokkingTimes`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,32 +54,54 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     others = tuple(open_run(path) for path in parsed.ensemble)
     rows = evaluate_run(run, parsed.options, parsed.series, others)
-    _print_rows(rows, parsed.series)
+    if parsed.series is None:
+        _print_rows(rows)
+    else:
+        _print_series(rows, SERIES_TABLES[parsed.series])
     print(f"table: {table_of(run.directory, parsed.series)}")
     return 0
 
 
-def _print_rows(rows: list[dict[str, Any]], series: ContextSeries | None) -> None:
-    suffix = "" if series else FINAL_ANSWER
-    axis = SERIES_TABLES[series] if series else None
-    heads = [axis] if axis else []
-    columns = [f"{name}{suffix}" for name in _COLUMNS]
-    print(_line(["split", "posterior", *heads, *columns]))
+def _print_rows(rows: list[dict[str, Any]]) -> None:
+    lines = [["split", "posterior", *_COLUMNS]]
+    lines += [[row["split"], row["posterior"], *_scores(row, FINAL_ANSWER)] for row in rows]
+    _print_table(lines)
+    print(f"of the last answer; {_UNITS}")
+
+
+def _print_series(rows: list[dict[str, Any]], axis: str) -> None:
+    """A line per context, under the split and the posterior, whose names are long."""
+    curves: dict[str, list[list[str]]] = {}
     for row in rows:
-        numbers = [f"{row[name]:.4g}" for name in columns]
-        print(_line([row["split"], row["posterior"], *(str(row[h]) for h in heads), *numbers]))
+        cells = ["", str(row[axis]), *_scores(row, "")]
+        curves.setdefault(f"{row['split']}, {row['posterior']}", []).append(cells)
+    lines, groups = [["", axis, *_COLUMNS]], {}
+    for name, curve in curves.items():
+        groups[len(lines)] = name
+        lines += curve
+    _print_table(lines, groups)
+    print(_UNITS)
+
+
+def _scores(row: dict[str, Any], suffix: str) -> list[str]:
+    return [f"{row[name + suffix]:.4g}" for name in _COLUMNS]
 
 
 def _print_times(run: Run) -> None:
-    names = ["fitted_step", "generalised_step", "peak_step", "collapsed_step"]
-    names += ["lead_of_peak", "lead_of_collapse"]
-    print(_line(["split", "posterior", *names]))
+    lines = [["split", "posterior", *_TIMES]]
     for times in grokking_times(run.metrics()):
-        steps = [getattr(times, name) for name in names]
+        steps = [getattr(times, name) for name in _TIMES.values()]
         texts = ["-" if step is None else str(step) for step in steps]
-        print(_line([times.split, times.posterior, *texts]))
+        lines.append([times.split, times.posterior, *texts])
+    _print_table(lines)
+    print("steps; a lead is from the peak or the collapse of EU to generalising")
 
 
-def _line(cells: list[str]) -> str:
-    widths = [10, 36, *[18] * (len(cells) - 2)]
-    return printable("".join(f"{cell:<{width}}" for cell, width in zip(cells, widths)).rstrip())
+def _print_table(lines: list[list[str]], groups: Mapping[int, str] | None = None) -> None:
+    """Rows of cells, each column as wide as its widest cell; `groups` are titles above rows."""
+    lines = [list(map(printable, cells)) for cells in lines]
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    for number, cells in enumerate(lines):
+        if title := (groups or {}).get(number):
+            print(printable(title))
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths)).rstrip())
