@@ -7,7 +7,7 @@ from made_runs import announce, make_sweep
 from own_split import give_own_split
 from report_pages import Document
 
-from epigrok.config.splits import OOD_VAL
+from epigrok.config.splits import ID_VAL, OOD_VAL
 from epigrok.report import write_report
 from epigrok.report.answer import caption, headline, monitor_said
 from epigrok.sweeps.description import Sweep, prepare
@@ -103,6 +103,25 @@ def test_a_sweep_with_mixed_fates_is_counted() -> None:
         f"{BLIND} announced 2 of 3 of these, at most 300 steps after accuracy, at the median 200, "
         "1 of 2 of those that did not get there (at most 40 % right when announced) and saw 1 of "
         "1 lost again."
+    )
+
+
+def test_splits_are_counted_where_runs_have_several() -> None:
+    runs = [made_run(name) for name in "ab"]
+    found = [
+        made_course(curve, states, split=split, run=run)
+        for run in runs
+        for split, curve, states in (
+            (ID_VAL, rising(400), announced_at(500)),
+            (OOD_VAL, [0.0] * 11, MEMORISING),
+        )
+    ]
+    assert monitor_said(found) == (
+        f"{BLIND} announced all 2 of the splits that generalised, at most 100 steps after accuracy "
+        "and 0 of 2 of those that did not get there. It judges each split by itself: 4 in 2 runs."
+    )
+    assert monitor_said(found[1::2]) == (
+        f"{BLIND} announced 0 of 2 of those that did not get there."
     )
 
 

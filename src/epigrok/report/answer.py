@@ -90,9 +90,14 @@ def monitor_said(found: Sequence[Course]) -> str:
     if not watched:
         return ""
     goals = goals_of(found)
-    if len({course.run.run_id for course in watched}) == 1:
+    num_runs = len({course.run.run_id for course in watched})
+    if num_runs == 1:
         return f"The monitor, which sees no labels, {announcement(watched, goals)}."
-    return f"The monitor, which sees no labels, {_announced_of_many(watched)}."
+    text = f"The monitor, which sees no labels, {_announced_of_many(watched)}."
+    if len({course.split.name for course in watched}) == 1:
+        return text
+    # The headline counts runs.
+    return f"{text} It judges each split by itself: {len(watched):,} in {runs_text(num_runs)}."
 
 
 def announcement(watched: Sequence[Course], goals: Mapping[str, str]) -> str:
@@ -128,14 +133,17 @@ def _announced_of_many(watched: Sequence[Course]) -> str:
     right = [course for course in watched if course.fate == "generalised"]
     others = [course for course in watched if course.fate not in ("generalised", "lost")]
     lost = [course for course in watched if course.fate == "lost"]
+    is_one = len({course.split.name for course in watched}) == 1
+    these = "these" if is_one else "the splits that generalised"
+    those = "those" if is_one or right else "the splits"
     parts = []
     if right:
         number = sum(course.announced is not None for course in right)
         share = f"all {number:,}" if number == len(right) > 1 else share_text(number, len(right))
-        parts.append(f"announced {share} of these{_lags(right)}")
+        parts.append(f"announced {share} of {these}{_lags(right)}")
     if others:
         early = [course.announced.accuracy for course in others if course.announced]
-        text = f"{share_text(len(early), len(others))} of those that did not get there"
+        text = f"{share_text(len(early), len(others))} of {those} that did not get there"
         text += f" (at most {_percent(max(early))} right when announced)" if early else ""
         parts.append(text if right else f"announced {text}")
     if lost:
