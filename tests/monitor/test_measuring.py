@@ -12,8 +12,8 @@ from epigrok.monitor import SEEN, ToleranceSettings
 from epigrok.monitor.measuring import HeadDraws, Mean, measure, measure_network, mutual_information
 from epigrok.monitor.noise import NoisyNetwork, logit_noise
 from epigrok.monitor.quantile import head_tolerance
-from epigrok.monitor.set_rows import ModelCall, SetRows
-from epigrok.monitor.taking import taken
+from epigrok.monitor.sets.set_rows import ModelCall, SetRows
+from epigrok.monitor.sets.taking import taken
 from epigrok.posteriors import Head, HeadInputs
 from epigrok.random_streams import normal, stream_key
 from epigrok.uncertainty import decompose

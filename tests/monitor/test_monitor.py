@@ -369,16 +369,6 @@ BAD_USE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: changed_and_updated(),
         r"for seen the model returned logits of shape \[256, 3\], and \[256, \d+\] before",
     ),
-    "a model that its first call makes": (
-        lambda: GrokMonitor(nn.Sequential(nn.LazyLinear(3)), SEEN_X, WATCHED),
-        "first call will make its parameter '0.weight'.*call the model on a batch before",
-    ),
-    "a head whose logits are changed in place": (
-        lambda: GrokMonitor(
-            untaught_network(), SEEN_X, WATCHED, forward=lambda model, x: model(x).mul_(2.0)
-        ),
-        r"changes in place.*MonitorSettings\(head=…\)\); or put the noise on the whole network",
-    ),
     "a model without parameters": (
         lambda: GrokMonitor(nn.Identity(), SEEN_X, WATCHED),
         "the model has no parameters",

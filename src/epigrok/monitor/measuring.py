@@ -23,7 +23,7 @@ from epigrok.monitor.noise import (
     logit_noise_parts,
 )
 from epigrok.monitor.quantile import flip_tolerance
-from epigrok.monitor.set_rows import ModelCall, SetRows
+from epigrok.monitor.sets.set_rows import ModelCall, SetRows
 from epigrok.monitor.tolerance import Tolerance, ToleranceSettings
 from epigrok.posteriors.calling import refuse_probabilities
 from epigrok.posteriors.head import Head, HeadInputs

@@ -13,7 +13,6 @@ from epigrok.errors import UserError
 from epigrok.monitor.by_heart import Predictability, features_from_json
 from epigrok.monitor.fit import SignsOfFit
 from epigrok.monitor.history import History
-from epigrok.monitor.inputs import require_apart
 from epigrok.monitor.measuring import (
     SEEN,
     HeadDraws,
@@ -26,9 +25,10 @@ from epigrok.monitor.measuring import (
 from epigrok.monitor.noise import NoisyNetwork
 from epigrok.monitor.past_answers import AnswersOfSets
 from epigrok.monitor.readings import Event, MonitorReading
-from epigrok.monitor.set_rows import ModelCall, SetRows
+from epigrok.monitor.sets.inputs import require_apart
+from epigrok.monitor.sets.set_rows import ModelCall, SetRows
+from epigrok.monitor.sets.taking import taken
 from epigrok.monitor.settings import MonitorSettings
-from epigrok.monitor.taking import taken
 from epigrok.monitor.tolerance import Tolerance, ToleranceRatio, tolerance_ratio
 from epigrok.monitor.trying import explained, require_model, tried
 from epigrok.posteriors.calling import Forward
@@ -65,7 +65,7 @@ class GrokMonitor:
 
         Args:
             model: Any network that returns logits. Train on; the monitor looks at it.
-            seen: Inputs that the model is trained on: see `monitor/taking.py` for the kinds.
+            seen: Inputs that the model is trained on: see `monitor/sets/taking.py` for the kinds.
             watched: Name -> inputs that it is not trained on.
             forward: Calls the model on a batch of inputs and returns the logits.
             settings: How to look.

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from epigrok.errors import UserError
 from epigrok.monitor.rule import StateRule
-from epigrok.monitor.set_rows import Answered
+from epigrok.monitor.sets.set_rows import Answered
 from epigrok.monitor.tolerance import ToleranceSettings
 
 NoiseOn = Literal["head", "network"]

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from epigrok.errors import UserError
-from epigrok.monitor.set_rows import ModelCall, SetRows
+from epigrok.monitor.sets.set_rows import ModelCall, SetRows
 from epigrok.posteriors.head import HeadInputs, NoHeadError
 
 

@@ -5,7 +5,7 @@ import torch
 
 from epigrok.monitor import SEEN
 from epigrok.monitor.by_heart.kernels import input_distances, kernels_of
-from epigrok.monitor.input_columns import InputColumns
+from epigrok.monitor.sets.input_columns import InputColumns
 from epigrok.random_streams import normal, stream_key
 
 

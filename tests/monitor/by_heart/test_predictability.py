@@ -19,8 +19,8 @@ from epigrok.monitor.by_heart.predictability import (
     _with_clearest,
 )
 from epigrok.monitor.measuring import Mean, SetMeasure
-from epigrok.monitor.set_rows import SetRows
-from epigrok.monitor.taking import taken
+from epigrok.monitor.sets.set_rows import SetRows
+from epigrok.monitor.sets.taking import taken
 from epigrok.random_streams import integers, normal, stream_key
 
 SHARE = StateRule().by_heart_share

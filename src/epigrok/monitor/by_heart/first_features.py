@@ -16,8 +16,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from epigrok.errors import UserError
-from epigrok.monitor.inputs import evenly_spaced
 from epigrok.monitor.measuring import SEEN
+from epigrok.monitor.sets.inputs import evenly_spaced
 from epigrok.posteriors.head import HeadInputs
 
 _MOST_FEATURES = 1024

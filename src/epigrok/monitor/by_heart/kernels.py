@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from epigrok.monitor.input_columns import InputColumns
 from epigrok.monitor.measuring import SEEN
+from epigrok.monitor.sets.input_columns import InputColumns
 
 _RIDGE = 0.1
 """λ, the diagonal of K being one."""

@@ -46,10 +46,10 @@ from epigrok.monitor.by_heart.first_features import (
     first_features,
 )
 from epigrok.monitor.by_heart.kernels import input_distances, kernels_of
-from epigrok.monitor.input_columns import InputColumns
-from epigrok.monitor.inputs import evenly_spaced
 from epigrok.monitor.measuring import SEEN, Mean, SetMeasure
-from epigrok.monitor.set_rows import SetRows
+from epigrok.monitor.sets.input_columns import InputColumns
+from epigrok.monitor.sets.inputs import evenly_spaced
+from epigrok.monitor.sets.set_rows import SetRows
 from epigrok.posteriors.head import HeadInputs
 
 _INPUT_WIDTH, _FEATURE_WIDTH = 1.0, 0.25

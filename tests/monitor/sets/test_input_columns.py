@@ -2,8 +2,8 @@
 
 import torch
 
-from epigrok.monitor.input_columns import columns_of
-from epigrok.monitor.taking import taken
+from epigrok.monitor.sets.input_columns import columns_of
+from epigrok.monitor.sets.taking import taken
 
 X = torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [5.0, 6.0]])
 

@@ -14,8 +14,8 @@ from epigrok.monitor import (
     tolerance,
 )
 from epigrok.monitor.noise import NoisyNetwork
-from epigrok.monitor.set_rows import Answered, ModelCall, SetRows, chosen_rows
-from epigrok.monitor.taking import taken
+from epigrok.monitor.sets.set_rows import Answered, ModelCall, SetRows, chosen_rows
+from epigrok.monitor.sets.taking import taken
 
 
 def test_one_answer_per_input_is_one_row_each() -> None:

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from epigrok.monitor.inputs import InputSet, digests_of, evenly_spaced, tensors_in
+from epigrok.monitor.sets.inputs import InputSet, digests_of, evenly_spaced, tensors_in
 
 
 @dataclass(frozen=True, kw_only=True)

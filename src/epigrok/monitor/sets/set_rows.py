@@ -17,10 +17,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from epigrok.errors import UserError
-from epigrok.monitor.input_columns import InputColumns, columns_of
-from epigrok.monitor.inputs import InputSet
 from epigrok.monitor.noise import NoisyNetwork, answers_of
 from epigrok.monitor.searching import searched_tolerance
+from epigrok.monitor.sets.input_columns import InputColumns, columns_of
+from epigrok.monitor.sets.inputs import InputSet
 from epigrok.monitor.tolerance import Tolerance, ToleranceSettings
 from epigrok.posteriors.calling import (
     Forward,

@@ -24,7 +24,7 @@ from torch.utils.data import (
 )
 
 from epigrok.errors import UserError
-from epigrok.monitor.inputs import (
+from epigrok.monitor.sets.inputs import (
     InputSet,
     digests_of,
     each_tensor,

@@ -1,0 +1,1 @@
+"""The sets that a monitor looks at: which inputs were taken, and which predictions are read."""
