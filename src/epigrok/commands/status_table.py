@@ -22,6 +22,7 @@ from epigrok.wording import duration_text, printable, value_text
 _STYLES = {"running": "cyan", "failed": "bold red", "lost": "bold yellow", "done": "green"}
 _SHORT = {
     "task.num_base_tasks": "n_task",
+    "task.num_train_tasks": "tasks",
     "task.train_fraction": "fraction",
     "run_seed": "seed",
     "num_steps": "steps",
