@@ -1,7 +1,7 @@
 """What label-free signs said of the runs of a sweep at their end: `python -m benchmarks.fates`.
 
 Each held-out split of each run: accuracy, which takes labels, beside the tolerance ratio and its
-rivals, which take none. Reads the tables of the sweeps `fates-small` and `paper-tiny` in
+rivals, which take none. Reads the tables of `fates-small`, and of `paper-tiny` with IVON, in
 docs/results, writes a figure and a table beside them.
 """
 
@@ -36,7 +36,10 @@ class Tables:
         return self.stem.with_name(f"{self.stem.name}{end}")
 
 
-SWEEPS = (Tables(RESULTS / "icl-small/fates", "Laplace"),)
+SWEEPS = (
+    Tables(RESULTS / "icl-small/fates", "Laplace"),
+    Tables(RESULTS / "paper-tiny/ivon", "IVON"),
+)
 _ENDS = """
 with eu as (select run_id, split, arg_max(epistemic_final, step) as inferred,
         arg_max(epistemic_final, step) / max(epistemic_final) as inferred_over_peak
